@@ -1,0 +1,1 @@
+"""A runtime layer around a coding agent that lets it go back."""

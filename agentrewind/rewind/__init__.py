@@ -1,0 +1,1 @@
+"""Going back: candidates, the two tools, memories, the signal and its resumption."""

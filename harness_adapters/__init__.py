@@ -1,0 +1,1 @@
+"""Adapters: each joins one agent harness to the runtime layer."""

@@ -1,0 +1,1 @@
+"""MettleBench: long engineering assignments with hidden ordered checklists."""
