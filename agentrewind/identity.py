@@ -1,0 +1,138 @@
+"""What makes two requests the same: canonical input ids, and a cache that makes them cheap.
+
+Pure. An LLM request is its model, its messages and its tools; seeds, timeouts, keys, headers and stream
+switches are no part of it. Message lists are hashed as a chain, so that a list grown by two messages costs
+two hashes however long it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from agentrewind.jsonform import to_json, to_plain
+from agentrewind.record import InputId, Json, JsonObject, MessageList, RecordUid
+
+_LEADING = frozenset({"system", "developer"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """An LLM request as it is compared and recorded.
+
+    Attributes:
+        messages: the harness's own list, normalised to JSON.
+        chain: for each message the hash of the list up to and with it.
+        conversation: hash of the leading system messages and the first message after them.
+    """
+
+    model: str
+    messages: tuple[JsonObject, ...]
+    tools: Json
+    chain: tuple[bytes, ...]
+    conversation: str
+    input_id: InputId
+
+
+def tool_input_id(name: str, arguments: Json) -> InputId:
+    """The input id of a tool call: its name and its arguments."""
+    return _hashed({"tool_name": name, "arguments": arguments})
+
+
+def canonical_bytes(value: Json) -> bytes:
+    """The one serialisation of a value: its JSON form with sorted keys and no blanks."""
+    return orjson.dumps(to_plain(value), option=orjson.OPT_SORT_KEYS)
+
+
+def _hashed(value: Json) -> InputId:
+    return InputId("sha256:" + hashlib.sha256(canonical_bytes(value)).hexdigest())
+
+
+@dataclass(slots=True)
+class _Known:
+    messages: tuple[JsonObject, ...]
+    chain: tuple[bytes, ...]
+    record_uid: RecordUid | None
+
+
+class Conversations:
+    """The last request of each conversation, so that the next one costs what is new in it.
+
+    Not safe for threads by itself: the caller holds a lock.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+
+    def identify(self, *, model: str, messages: Sequence[object], tools: object) -> Request:
+        """Normalise and hash a request. Raises UsageError for what JSON cannot hold."""
+        plain_tools = to_json(tools)
+        opening = _opening(messages)
+        conversation = _hashed([*opening])[7:23]
+        known = self._known.get(conversation)
+        normal: list[JsonObject] = []
+        chain: list[bytes] = []
+        shared = known is not None
+        for position, message in enumerate(messages):
+            if shared and known is not None and position < len(known.messages):
+                if known.messages[position] == message:
+                    normal.append(known.messages[position])
+                    chain.append(known.chain[position])
+                    continue
+                shared = False
+            plain = _object(message)
+            previous = chain[-1] if chain else b""
+            normal.append(plain)
+            chain.append(hashlib.sha256(previous + canonical_bytes(plain)).digest())
+        input_id = _hashed({"model": model, "messages": (chain[-1] if chain else b"").hex(), "tools": plain_tools})
+        return Request(
+            model=model,
+            messages=tuple(normal),
+            tools=plain_tools,
+            chain=tuple(chain),
+            conversation=conversation,
+            input_id=input_id,
+        )
+
+    def by_reference(self, request: Request) -> MessageList:
+        """The request's messages as a reference to the conversation's last recorded request."""
+        known = self._known.get(request.conversation)
+        if known is None or known.record_uid is None:
+            return MessageList(base=None, keep=0, append=request.messages)
+        keep = _common(known.chain, request.chain)
+        return MessageList(base=known.record_uid, keep=keep, append=request.messages[keep:])
+
+    def remember(self, request: Request, record_uid: RecordUid | None) -> None:
+        """From now on the conversation's next request refers to this one (None: it cannot be referred to)."""
+        self._known[request.conversation] = _Known(request.messages, request.chain, record_uid)
+
+
+def _opening(messages: Sequence[object]) -> list[Json]:
+    opening: list[Json] = []
+    for message in messages:
+        plain = _object(message)
+        opening.append(plain)
+        if plain.get("role") not in _LEADING:
+            break
+    return opening
+
+
+def _object(message: object) -> JsonObject:
+    dump = getattr(message, "model_dump", None)  # clients take their own message objects as well
+    plain = to_json(dump(mode="json") if dump is not None else message)
+    return plain if isinstance(plain, dict) else {"content": plain}
+
+
+def _common(left: Sequence[bytes], right: Sequence[bytes]) -> int:
+    """Length of the common prefix; a chain hash covers all before it, so halving finds the end."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[middle - 1] == right[middle - 1]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,248 @@
+"""One agent process's end of the runtime layer: what an adapter talks to.
+
+An adapter routes every tool call through `run_tool`, every submission through `submit`, and lets signals
+pass. Whether a call runs, is served from the log or is refused is decided below, never by the adapter.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from agentrewind.capture.gate import Gate, inside, parent_of
+from agentrewind.clock import Clock
+from agentrewind.errors import AgentRewindError, DivergenceError
+from agentrewind.identity import tool_input_id
+from agentrewind.jsonform import to_json
+from agentrewind.options import RunOptions
+from agentrewind.raised import rebuild_exception, record_exception
+from agentrewind.record import Json, JsonObject, LlmNode, RecordUid, Submission, ToolNode
+from agentrewind.recorder import Recorder, ToolTicket
+from agentrewind.replayer import Interrupted, Live, Refuse, Replayer, ServeTool, ToolKey
+from agentrewind.rewind.conduct import Conduct
+from agentrewind.rewind.signal import LayerSignal, Latch
+from agentrewind.rewind.tools import GUIDANCE, REWIND_TOOLS, openai_tools
+from agentrewind.submission import REPEATED_FAILURES, Verdict, feedback_text, repeated
+
+INTERRUPTED = (
+    "interrupted: the process died while this call ran. Its effect is unknown and it was not repeated; "
+    "look at the state before you go on."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool call gave. `served`: it comes from the log and nothing ran."""
+
+    value: Json
+    record_uid: RecordUid
+    served: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionResult:
+    """The verdict, and what the agent is to be told. `final`: the run ends here."""
+
+    accepted: bool
+    final: bool
+    feedback: str
+
+
+class Layer:
+    """The layer inside one agent process. Safe for threads.
+
+    Args:
+        recorder: None in a replay, where nothing may be recorded.
+        submissions: verdicts that the log holds, by the node that submitted.
+        check: validates a submission; only called live.
+        conduct: carries out the two rewind tools; None where the agent has none.
+    """
+
+    def __init__(
+        self,
+        *,
+        gate: Gate,
+        replayer: Replayer,
+        recorder: Recorder | None,
+        latch: Latch,
+        options: RunOptions,
+        submissions: list[Submission],
+        check: Callable[[], Verdict],
+        conduct: Conduct | None,
+        clock: Clock,
+        warn: Callable[[str], None],
+    ) -> None:
+        self.latch = latch
+        self.options = options
+        self.gate = gate
+        self._replayer = replayer
+        self._recorder = recorder
+        self._history = list(submissions)
+        self._submissions = {each.record_uid: each for each in submissions}
+        self._check = check
+        self._conduct = conduct
+        self._clock = clock
+        self._warn = warn
+        self._lock = threading.RLock()
+        self._parents: dict[str, RecordUid] = {}
+        self._ordinals: dict[tuple[RecordUid | None, str | None], int] = {}
+        self._asking: RecordUid | None = None
+        gate.on_answer = self._answered
+
+    @property
+    def guidance(self) -> str:
+        """Text for the system prompt, empty where the agent cannot rewind."""
+        return GUIDANCE if self.options.can_rewind else ""
+
+    @property
+    def rewind_tools(self) -> list[JsonObject]:
+        """The two tools in the form of chat completions, none where the agent cannot rewind."""
+        return openai_tools() if self.options.can_rewind else []
+
+    def is_rewind_tool(self, name: str) -> bool:
+        """The layer itself carries this tool out."""
+        return self.options.can_rewind and name in REWIND_TOOLS
+
+    def run_tool(
+        self,
+        name: str,
+        arguments: object,
+        perform: Callable[[], object],
+        *,
+        tool_call_id: str | None = None,
+        interrupted: Callable[[str], object] = str,
+    ) -> ToolResult:
+        """Answer a tool call: from the log, or by `perform()`, recorded around it.
+
+        Args:
+            perform: runs the tool; not called for the layer's own tools, nor on replay.
+            interrupted: shapes the text for a call whose outcome a crash made unknown.
+
+        Raises what the tool raised, now or when it was recorded, and the layer's signals.
+        """
+        self.latch.check()
+        with self._lock, self.gate.stopping():
+            plain = to_json(arguments)
+            key = self._key(tool_call_id)
+            input_id = tool_input_id(name, plain)
+            decision = self._replayer.tool(key, name=name, input_id=input_id, arguments=plain)
+            match decision:
+                case Refuse(record_uid=uid, difference=difference):
+                    raise DivergenceError(record_uid=uid, difference=difference)
+                case ServeTool(node=node, warning=warning):
+                    if warning:
+                        self._warn(f"{node.record_uid} was matched by position: {warning}")
+                    return self._served(node)
+                case Interrupted(started=started):
+                    recorder = self._live_recorder()
+                    node = recorder.interrupted(
+                        started,
+                        arguments=plain,
+                        before=recorder.last_commit(),
+                        output=to_json(interrupted(INTERRUPTED)),
+                    )
+                    return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
+                case Live():
+                    recorder = self._live_recorder()
+        with self.gate.stopping():
+            ticket = recorder.begin_tool(
+                name=name,
+                call_id=tool_call_id,
+                arguments=plain,
+                input_id=input_id,
+                parent=key[0],
+                ordinal=key[2],
+            )
+        if self.is_rewind_tool(name):
+            return self._rewind_tool(recorder, ticket, plain)
+        return self._perform(recorder, ticket, perform)
+
+    def submit(self, record_uid: RecordUid) -> SubmissionResult:
+        """The verdict on the submission that node `record_uid` made: from the log, or by the check."""
+        self.latch.check()
+        with self._lock, self.gate.stopping():
+            found = self._submissions.get(record_uid)
+            if found is None:
+                recorder = self._live_recorder()
+                recorder.settle(f"submission {record_uid}")
+                verdict = self._check()
+                found = Submission(
+                    record_uid=record_uid,
+                    accepted=verdict.accepted,
+                    exit_code=verdict.exit_code,
+                    criterion=verdict.criterion,
+                    feedback=verdict.feedback,
+                    repeated=repeated(verdict, self._history),
+                    at=self._clock.now(),
+                )
+                recorder.write(found, durable=True)
+                self._history.append(found)
+                self._submissions[record_uid] = found
+        return SubmissionResult(
+            accepted=found.accepted,
+            final=found.accepted or found.repeated >= REPEATED_FAILURES,
+            feedback="" if found.accepted else feedback_text(found, can_rewind=self.options.can_rewind),
+        )
+
+    def _rewind_tool(self, recorder: Recorder, ticket: ToolTicket, arguments: Json) -> ToolResult:
+        with self.gate.stopping():
+            assert self._conduct is not None
+            outcome = self._conduct.call(
+                ticket.tool_name, arguments, asking=self._asking, record_uid=ticket.record_uid
+            )
+            node = recorder.end_tool(ticket, output=outcome.value, error=None)
+        if outcome.rewinds:
+            raise self.latch.rewind()
+        return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
+
+    def _perform(self, recorder: Recorder, ticket: ToolTicket, perform: Callable[[], object]) -> ToolResult:
+        try:
+            with inside():
+                value = perform()
+        except LayerSignal:
+            raise
+        except BaseException as error:
+            with self.gate.stopping():
+                recorder.end_tool(
+                    ticket, output=None, error=record_exception(error, secrets=self.gate.secrets)
+                )
+            raise
+        with self.gate.stopping():
+            node = recorder.end_tool(ticket, output=to_json(value), error=None)
+        self.latch.check()
+        return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
+
+    def _served(self, node: ToolNode) -> ToolResult:
+        if node.error is not None:
+            raise rebuild_exception(node.error)
+        value = node.output
+        if self.is_rewind_tool(node.tool_name) and Conduct.went_back(value):
+            value = Conduct.undone()
+        return ToolResult(value=value, record_uid=node.record_uid, served=True)
+
+    def _key(self, tool_call_id: str | None) -> ToolKey:
+        parent = self._parents.get(tool_call_id, self._asking) if tool_call_id else self._asking
+        place = (parent, tool_call_id)
+        ordinal = self._ordinals.get(place, 0)
+        self._ordinals[place] = ordinal + 1
+        return (parent, tool_call_id, ordinal)
+
+    def _answered(self, node: LlmNode) -> None:
+        with self._lock:
+            self._asking = node.record_uid
+            self._parents.update(parent_of(node))
+
+    def _live_recorder(self) -> Recorder:
+        if self._recorder is None:
+            raise DivergenceError(record_uid=None, difference="a live call was asked for during a replay")
+        return self._recorder
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Errors of ours raised in an adapter's own code end the process as those of the layer do."""
+        try:
+            yield
+        except AgentRewindError as error:
+            raise self.latch.stop(error) from error

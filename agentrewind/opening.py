@@ -1,0 +1,250 @@
+"""Builds the layer of one agent process from what is on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from collections.abc import Iterator
+
+from agentrewind.capture.gate import Gate
+from agentrewind.clock import Clock
+from agentrewind.errors import RestoreError
+from agentrewind.identity import Conversations
+from agentrewind.layer import Layer
+from agentrewind.options import Ablation, RunOptions
+from agentrewind.processes import descendant_identities
+from agentrewind.record import (
+    MAIN_WORKSPACE,
+    LlmNode,
+    Note,
+    RecordUid,
+    Restored,
+    Resumed,
+    SafetySnapshot,
+    WorkspaceSpan,
+)
+from agentrewind.recorder import Recorder
+from agentrewind.replayer import OnDivergence, Replayer
+from agentrewind.rewind.conduct import Conduct
+from agentrewind.rewind.perform import safety_ref
+from agentrewind.rewind.resume import ResumePoint, resume_point
+from agentrewind.rewind.signal import Latch
+from agentrewind.run_store import Run
+from agentrewind.submission import Verdict, accept_all, run_check
+from agentrewind.timeline import Timeline
+from agentrewind.workspace.policy import Policy
+from agentrewind.workspace.snapshots import SnapshotStore
+from agentrewind.workspace.tracker import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a run keeps what: the run itself, the workspace, and its snapshot store."""
+
+    run: Run
+    root: Path
+    store: Path
+
+
+def open_workspace(place: Place, timeline: Timeline, *, clock: Clock) -> Workspace:
+    """The run's workspace, its snapshots kept under the ref of the current segment."""
+    declaration = timeline.header.workspaces[MAIN_WORKSPACE]
+    return Workspace(
+        root=place.root,
+        store=SnapshotStore.open(place.store),
+        policy=Policy.from_json(declaration.policy),
+        ref=segment_ref(place.run.run_id, timeline.head),
+        clock=clock,
+    )
+
+
+def segment_ref(run_id: str, segment: int) -> str:
+    """The ref that keeps a segment's snapshots reachable."""
+    return f"refs/agentrewind/{run_id}/segment-{segment:04d}"
+
+
+@contextmanager
+def live_layer(
+    place: Place,
+    *,
+    supervisor: int,
+    clock: Clock,
+    secrets: Collection[str],
+    warn: Callable[[str], None],
+    on_divergence: OnDivergence | None = None,
+) -> Iterator[Layer]:
+    """The layer of a process that goes live after the recorded prefix; closed with a last snapshot."""
+    run = place.run
+    timeline = run.timeline()
+    options = RunOptions.from_json(timeline.header.options)
+    if on_divergence is not None:
+        options = replace(options, on_divergence=on_divergence)
+    point = resume_point(timeline)
+    latch = Latch()
+    files = open_workspace(place, timeline, clock=clock)
+    with run.writer(timeline.head) as writer:
+        uids = _Uids(timeline.next_uid())
+        recorder = Recorder(
+            journal=writer,
+            snapshots=files,
+            clock=clock,
+            next_uid=uids,
+            processes=lambda: descendant_identities(supervisor, without=(os.getpid(),)),
+            last=point.last_commit,
+            last_uid=point.prefix[-1].record_uid if point.prefix else None,
+            unsettled=point.unsettled,
+        )
+        if not point.fresh:
+            recorder.write(Resumed(at=clock.now(), detail=point.mode.value))
+
+        def note(text: str) -> None:
+            recorder.write(Note(topic="position", text=text, at=clock.now()))
+            warn(text)
+
+        conduct = Conduct(
+            timeline=run.timeline,
+            journal=recorder,
+            options=options,
+            clock=clock,
+            restore_in_place=lambda target: _restore_in_place(run, files, recorder, target, options, clock),
+            not_restored=_not_restored(timeline),
+        )
+        gate = Gate(
+            latch=latch,
+            replayer=_replayer(point, options, timeline),
+            conversations=Conversations(),
+            records=recorder,
+            memory=point.memory,
+            secrets=secrets,
+            at_checkpoint=lambda target: _verify_checkpoint(files, recorder, target, options, clock),
+            warn=note,
+        )
+        layer = Layer(
+            gate=gate,
+            replayer=gate.replayer,
+            recorder=recorder,
+            latch=latch,
+            options=options,
+            submissions=list(timeline.submissions()),
+            check=lambda: _check(options, place.root),
+            conduct=conduct,
+            clock=clock,
+            warn=note,
+        )
+        try:
+            yield layer
+        finally:
+            try:
+                recorder.close()
+            finally:
+                files.close()
+
+
+def replay_layer(
+    run: Run, *, clock: Clock, warn: Callable[[str], None], on_divergence: OnDivergence
+) -> Layer:
+    """The layer of a replay: everything from the log, nothing live, nothing written."""
+    timeline = run.timeline()
+    options = replace(RunOptions.from_json(timeline.header.options), on_divergence=on_divergence)
+    point = resume_point(timeline, replay=True)
+    latch = Latch()
+    gate = Gate(
+        latch=latch,
+        replayer=_replayer(point, options, timeline),
+        conversations=Conversations(),
+        records=None,
+        memory=point.memory,
+        warn=warn,
+    )
+    return Layer(
+        gate=gate,
+        replayer=gate.replayer,
+        recorder=None,
+        latch=latch,
+        options=options,
+        submissions=list(timeline.submissions()),
+        check=accept_all,
+        conduct=None,
+        clock=clock,
+        warn=warn,
+    )
+
+
+class _Uids:
+    """Gives ascending record uids, beginning with the first free one."""
+
+    def __init__(self, first: RecordUid) -> None:
+        self._number = int(first.removeprefix("rec_"))
+
+    def __call__(self) -> RecordUid:
+        uid = RecordUid(f"rec_{self._number:06d}")
+        self._number += 1
+        return uid
+
+
+def _replayer(point: ResumePoint, options: RunOptions, timeline: Timeline) -> Replayer:
+    return Replayer(
+        path=point.prefix,
+        unfinished=point.unfinished,
+        checkpoint=point.checkpoint,
+        mode=point.mode,
+        on_divergence=options.on_divergence,
+        messages_of=timeline.messages,
+    )
+
+
+def _check(options: RunOptions, root: Path) -> Verdict:
+    return accept_all() if options.check is None else run_check(options.check, workspace=root)
+
+
+def _not_restored(timeline: Timeline) -> tuple[str, ...]:
+    policy = Policy.from_json(timeline.header.workspaces[MAIN_WORKSPACE].policy)
+    return tuple(f"files matching {pattern}" for pattern in policy.excluded)
+
+
+def _verify_checkpoint(
+    files: Workspace, recorder: Recorder, target: LlmNode, options: RunOptions, clock: Clock
+) -> None:
+    """The harness may have touched files while it started: put them back before the one live call."""
+    commit = target.metadata.workspaces[MAIN_WORKSPACE].before_commit
+    if commit is None or Ablation.ENVIRONMENT in options.ablations:
+        return
+    taken = files.snapshot(label="checkpoint")
+    changes = files.changes(commit, taken.commit)
+    if not changes:
+        return
+    report = files.restore(commit)
+    if not report.verified:
+        raise RestoreError("the files of the checkpoint could not be verified")
+    recorder.write(
+        Note(
+            topic="startup",
+            text="the harness changed files while it started; they were put back",
+            at=clock.now(),
+            data={"paths": [change.path.decode("utf-8", "backslashreplace") for change in changes[:200]]},
+        )
+    )
+
+
+def _restore_in_place(
+    run: Run, files: Workspace, recorder: Recorder, target: LlmNode, options: RunOptions, clock: Clock
+) -> Restored:
+    """Put the files back while the process lives on (context not rewound)."""
+    commit = target.metadata.workspaces[MAIN_WORKSPACE].before_commit
+    assert commit is not None
+    taken = recorder.settle("safety before a restore")
+    files.pin(taken.commit, safety_ref(run.run_id, str(target.record_uid)))
+    recorder.write(
+        SafetySnapshot(
+            segment=None,
+            workspaces={MAIN_WORKSPACE: WorkspaceSpan(before_commit=taken.commit, partial=taken.partial)},
+            at=clock.now(),
+        ),
+        durable=True,
+    )
+    restored = Ablation.ENVIRONMENT not in options.ablations
+    report = files.restore(commit).to_json() if restored else {"environment": "left as it is"}
+    return Restored(record_uid=target.record_uid, commit=commit, report=report, by="agent", at=clock.now())

@@ -1,0 +1,426 @@
+"""Writes nodes and events of one agent process, and takes the snapshots between them.
+
+Order of work (law 10): what a call changed before is snapshotted, the intent is durable, the call is
+made, its outcome is appended; the next intent makes that outcome durable before the next effect.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from agentrewind.clock import Clock
+from agentrewind.record import (
+    MAIN_WORKSPACE,
+    AttemptFailed,
+    Change,
+    CommitId,
+    ErrorRecord,
+    InputId,
+    Json,
+    JsonObject,
+    LlmNode,
+    MessageList,
+    Metadata,
+    NodeKind,
+    OutsideChange,
+    Record,
+    RecordUid,
+    SnapshotTaken,
+    Started,
+    ToolNode,
+    WorkspaceSpan,
+)
+
+SHOWN_CHANGES = 200
+"""Longest `diff_summary` that a record holds; `diff_total` tells the whole number."""
+
+
+class Appends(Protocol):
+    """Where records go: one segment."""
+
+    def append(self, record: Record, *, durable: bool) -> None: ...
+
+
+class Captured(Protocol):
+    """A snapshot that was taken."""
+
+    @property
+    def commit(self) -> CommitId: ...
+    @property
+    def partial(self) -> tuple[str, ...]: ...
+
+
+class Snapshots(Protocol):
+    """Takes snapshots of the workspace and compares them."""
+
+    def snapshot(self, *, label: str) -> Captured: ...
+    def changes(self, before: CommitId, after: CommitId) -> tuple[Change, ...]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmTicket:
+    """An LLM call that is under way."""
+
+    record_uid: RecordUid
+    input_id: InputId
+    attempt: int
+    created_at: str
+    began: float
+    before: Future[Captured]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolTicket:
+    """A tool call that is under way."""
+
+    record_uid: RecordUid
+    input_id: InputId
+    tool_name: str
+    tool_call_id: str | None
+    arguments: Json
+    parent: RecordUid | None
+    ordinal: int
+    created_at: str
+    began: float
+    before: Captured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmFacts:
+    """What the node of an LLM call says of its request."""
+
+    conversation: str
+    client: str
+    model: str
+    parameters: JsonObject
+    messages: MessageList
+    tools: Json
+
+
+@dataclass(slots=True)
+class _Retry:
+    """The LLM call that failed last: an equal request continues it, any other one closes it."""
+
+    record_uid: RecordUid
+    input_id: InputId
+    attempt: int
+    facts: LlmFacts
+    error: ErrorRecord
+    created_at: str
+
+
+class Recorder:
+    """The one writer of a segment while its agent process lives. Safe for threads.
+
+    Args:
+        journal: the segment to append to.
+        snapshots: the workspace.
+        next_uid: gives fresh record uids, ascending over the run.
+        processes: lists live descendants as (pid, start tick).
+        last: commit that the log names last, None at the start of a run.
+        last_uid: node after which the process begins, for outside changes.
+    """
+
+    def __init__(
+        self,
+        *,
+        journal: Appends,
+        snapshots: Snapshots,
+        clock: Clock,
+        next_uid: Callable[[], RecordUid],
+        processes: Callable[[], tuple[tuple[int, int], ...]],
+        last: CommitId | None = None,
+        last_uid: RecordUid | None = None,
+        unsettled: Iterable[tuple[RecordUid, CommitId]] = (),
+    ) -> None:
+        self._journal = journal
+        self._snapshots = snapshots
+        self._clock = clock
+        self._next_uid = next_uid
+        self._processes = processes
+        self._last = last
+        self._last_uid = last_uid
+        self._unsettled: dict[RecordUid, CommitId] = dict(unsettled)
+        self._quiet: set[RecordUid] = set()
+        self._retry: _Retry | None = None
+        self._lock = threading.RLock()
+        self._camera = ThreadPoolExecutor(max_workers=1, thread_name_prefix="snapshot")
+
+    def write(self, record: Record, *, durable: bool = False) -> None:
+        """Append any record. Raises StorageError."""
+        with self._lock:
+            self._journal.append(record, durable=durable)
+
+    def begin_llm(self, input_id: InputId) -> LlmTicket:
+        """Make the intent durable and start the snapshot, which runs while the model answers."""
+        with self._lock:
+            retry = self._retry if self._retry is not None and self._retry.input_id == input_id else None
+            if retry is None:
+                self._close_failed()
+            uid = retry.record_uid if retry else self._next_uid()
+            attempt = retry.attempt + 1 if retry else 1
+            started = Started(
+                record_uid=uid,
+                node_kind=NodeKind.LLM,
+                input_id=input_id,
+                at=self._clock.now(),
+                attempt=attempt,
+                processes=self._processes(),
+            )
+            self._journal.append(started, durable=True)
+            return LlmTicket(
+                record_uid=uid,
+                input_id=input_id,
+                attempt=attempt,
+                created_at=started.at,
+                began=self._clock.monotonic(),
+                before=self._camera.submit(self.settle, f"before {uid}"),
+            )
+
+    def end_llm(self, ticket: LlmTicket, facts: LlmFacts, output: JsonObject) -> LlmNode:
+        """Append the node; the snapshot before it is finished when this returns."""
+        latency = self._elapsed(ticket.began)
+        before = ticket.before.result()
+        node = self._llm_node(ticket, facts, output=output, error=None, latency=latency, before=before)
+        with self._lock:
+            if self._retry is not None and self._retry.record_uid == ticket.record_uid:
+                self._retry = None
+            self._journal.append(node, durable=False)
+            self._awaits_snapshot(node.record_uid, before.commit, quiet=True)
+        return node
+
+    def fail_llm(self, ticket: LlmTicket, facts: LlmFacts, error: ErrorRecord) -> None:
+        """Append a failed attempt; an equal request that follows is the next attempt of the same node."""
+        ticket.before.result()
+        with self._lock:
+            self._journal.append(
+                AttemptFailed(
+                    record_uid=ticket.record_uid, attempt=ticket.attempt, error=error, at=self._clock.now()
+                ),
+                durable=True,
+            )
+            self._retry = _Retry(
+                ticket.record_uid, ticket.input_id, ticket.attempt, facts, error, ticket.created_at
+            )
+
+    def begin_tool(
+        self,
+        *,
+        name: str,
+        call_id: str | None,
+        arguments: Json,
+        input_id: InputId,
+        parent: RecordUid | None,
+        ordinal: int,
+    ) -> ToolTicket:
+        """Snapshot what came before, then make the intent durable."""
+        before = self._camera.submit(self.settle, f"before tool {name}").result()
+        with self._lock:
+            self._close_failed()
+            uid = self._next_uid()
+            started = Started(
+                record_uid=uid,
+                node_kind=NodeKind.TOOL,
+                input_id=input_id,
+                at=self._clock.now(),
+                tool_name=name,
+                tool_call_id=call_id,
+                parent=parent,
+                ordinal=ordinal,
+                processes=self._processes(),
+            )
+            self._journal.append(started, durable=True)
+            return ToolTicket(
+                record_uid=uid,
+                input_id=input_id,
+                tool_name=name,
+                tool_call_id=call_id,
+                arguments=arguments,
+                parent=parent,
+                ordinal=ordinal,
+                created_at=started.at,
+                began=self._clock.monotonic(),
+                before=before,
+            )
+
+    def end_tool(self, ticket: ToolTicket, *, output: Json, error: ErrorRecord | None) -> ToolNode:
+        """Append the node of a tool call that returned or raised."""
+        node = _tool_node(ticket, output=output, error=error, latency=self._elapsed(ticket.began))
+        with self._lock:
+            self._journal.append(node, durable=False)
+            self._awaits_snapshot(node.record_uid, ticket.before.commit, quiet=False)
+        return node
+
+    def interrupted(self, started: Started, *, arguments: Json, before: CommitId | None, output: Json) -> ToolNode:
+        """Append the node of a call whose process died: its outcome is unknown and it never runs again."""
+        node = ToolNode(
+            record_uid=started.record_uid,
+            input_id=started.input_id,
+            tool_name=started.tool_name or "",
+            tool_call_id=started.tool_call_id,
+            arguments=arguments,
+            parent=started.parent,
+            ordinal=started.ordinal,
+            output=output,
+            error=None,
+            interrupted=True,
+            metadata=Metadata(
+                created_at=started.at,
+                latency_ms=0,
+                workspaces={MAIN_WORKSPACE: WorkspaceSpan(before_commit=before)},
+            ),
+        )
+        with self._lock:
+            self._journal.append(node, durable=True)
+            if before is not None:
+                self._awaits_snapshot(node.record_uid, before, quiet=False)
+        return node
+
+    def settle(self, label: str) -> Captured:
+        """Snapshot now: nodes that wait for one get it as their after-commit, else it is an outside change."""
+        with self._lock:
+            taken = self._snapshots.snapshot(label=label)
+            previous = self._last
+            waiting, self._unsettled = self._unsettled, {}
+            for uid, before in waiting.items():
+                self._journal.append(
+                    SnapshotTaken(
+                        record_uid=uid,
+                        workspaces={MAIN_WORKSPACE: self._span(before, taken)},
+                        at=self._clock.now(),
+                    ),
+                    durable=False,
+                )
+            attributed = any(uid not in self._quiet for uid in waiting)
+            if previous is not None and previous != taken.commit and not attributed:
+                self._outside(previous, taken)
+            self._quiet.clear()
+            self._last = taken.commit
+            return taken
+
+    def last_commit(self) -> CommitId | None:
+        """The commit that the log names last."""
+        return self._last
+
+    def close(self) -> None:
+        """Close what is open: a failed LLM call becomes a node with an error, the last node gets its snapshot."""
+        try:
+            self._camera.submit(self.settle, "end").result()
+        finally:
+            self._camera.shutdown()
+
+    def _outside(self, before: CommitId, taken: Captured) -> None:
+        span = self._span(before, taken)
+        if span.diff_total == 0:
+            return
+        self._journal.append(
+            OutsideChange(after=self._last_uid, workspaces={MAIN_WORKSPACE: span}, at=self._clock.now()),
+            durable=False,
+        )
+
+    def _span(self, before: CommitId, taken: Captured) -> WorkspaceSpan:
+        if before == taken.commit:
+            return WorkspaceSpan(
+                before_commit=before, after_commit=before, changed=False, partial=taken.partial
+            )
+        changes = self._snapshots.changes(before, taken.commit)
+        return WorkspaceSpan(
+            before_commit=before,
+            after_commit=taken.commit,
+            changed=True,
+            diff_summary=changes[:SHOWN_CHANGES],
+            diff_total=len(changes),
+            partial=taken.partial,
+        )
+
+    def _awaits_snapshot(self, uid: RecordUid, before: CommitId, *, quiet: bool) -> None:
+        self._unsettled[uid] = before
+        self._last_uid = uid
+        if quiet:
+            self._quiet.add(uid)
+
+    def _close_failed(self) -> None:
+        if self._retry is None:
+            return
+        failed, self._retry = self._retry, None
+        self._journal.append(
+            LlmNode(
+                record_uid=failed.record_uid,
+                input_id=failed.input_id,
+                conversation=failed.facts.conversation,
+                client=failed.facts.client,
+                model=failed.facts.model,
+                parameters=failed.facts.parameters,
+                messages=failed.facts.messages,
+                tools=failed.facts.tools,
+                output=None,
+                error=failed.error,
+                metadata=Metadata(
+                    created_at=failed.created_at,
+                    latency_ms=0,
+                    attempts=failed.attempt,
+                    workspaces={MAIN_WORKSPACE: WorkspaceSpan(before_commit=self._last)},
+                ),
+            ),
+            durable=False,
+        )
+
+    def _llm_node(
+        self,
+        ticket: LlmTicket,
+        facts: LlmFacts,
+        *,
+        output: JsonObject | None,
+        error: ErrorRecord | None,
+        latency: int,
+        before: Captured,
+    ) -> LlmNode:
+        return LlmNode(
+            record_uid=ticket.record_uid,
+            input_id=ticket.input_id,
+            conversation=facts.conversation,
+            client=facts.client,
+            model=facts.model,
+            parameters=facts.parameters,
+            messages=facts.messages,
+            tools=facts.tools,
+            output=output,
+            error=error,
+            metadata=Metadata(
+                created_at=ticket.created_at,
+                latency_ms=latency,
+                attempts=ticket.attempt,
+                workspaces={
+                    MAIN_WORKSPACE: WorkspaceSpan(before_commit=before.commit, partial=before.partial)
+                },
+            ),
+        )
+
+    def _elapsed(self, began: float) -> int:
+        return round((self._clock.monotonic() - began) * 1000)
+
+
+def _tool_node(ticket: ToolTicket, *, output: Json, error: ErrorRecord | None, latency: int) -> ToolNode:
+    return ToolNode(
+        record_uid=ticket.record_uid,
+        input_id=ticket.input_id,
+        tool_name=ticket.tool_name,
+        tool_call_id=ticket.tool_call_id,
+        arguments=ticket.arguments,
+        parent=ticket.parent,
+        ordinal=ticket.ordinal,
+        output=output,
+        error=error,
+        interrupted=False,
+        metadata=Metadata(
+            created_at=ticket.created_at,
+            latency_ms=latency,
+            workspaces={
+                MAIN_WORKSPACE: WorkspaceSpan(before_commit=ticket.before.commit, partial=ticket.before.partial)
+            },
+        ),
+    )

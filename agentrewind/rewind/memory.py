@@ -1,0 +1,83 @@
+"""The rewind memory: its one message, and where that message stands in a request.
+
+Pure. Records keep the harness's own message list; the gate adds the memory after matching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentrewind.record import JsonObject, RewindAsked
+
+ROLES = ("system", "user")
+
+_LEADING = frozenset({"system", "developer"})
+_OPENING = (
+    "You have been here before: from this point you went on, judged that path hopeless and came back. "
+    "The conversation above is all that remains of it, and the files are as they were at this point. "
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """All notes so far as one message, and the place where it belongs.
+
+    Attributes:
+        text: what the message says.
+        role: `system` or `user`.
+        conversation: the conversation it belongs to; no other one gets it.
+        index: how many messages stood before it at the checkpoint.
+        anchor: the last of those messages, or None where there was none.
+    """
+
+    text: str
+    role: str
+    conversation: str
+    index: int
+    anchor: JsonObject | None
+
+    def message(self) -> JsonObject:
+        """The message itself."""
+        return {"role": self.role, "content": self.text}
+
+
+def compose(notes: Sequence[RewindAsked], facts: Sequence[str]) -> str:
+    """The memory message's text: every note, oldest first, then what the last rewind left as it was."""
+    lines = [_OPENING + "Your notes to yourself, oldest first:"]
+    lines += [f"\n[{number}] {note.memory.strip()}" for number, note in enumerate(notes, start=1)]
+    if facts:
+        lines.append("\nAbout the state that you find now:")
+        lines += [f"- {fact}" for fact in facts]
+    return "\n".join(lines)
+
+
+def place(messages: Sequence[JsonObject], memory: Memory) -> list[JsonObject]:
+    """The request's messages with the memory in them exactly once.
+
+    It stands after the message that it followed at the checkpoint. Where that message is gone (cut off,
+    summarised) it stands after the leading system messages; never between tool calls and their results.
+    """
+    result = list(messages)
+    result.insert(_after_results(result, _position(result, memory)), memory.message())
+    return result
+
+
+def _position(messages: Sequence[JsonObject], memory: Memory) -> int:
+    index, anchor = memory.index, memory.anchor
+    if anchor is not None and 0 < index <= len(messages) and messages[index - 1] == anchor:
+        return index
+    if anchor is not None:
+        for position in range(min(index, len(messages)), 0, -1):
+            if messages[position - 1] == anchor:
+                return position
+    position = 0
+    while position < len(messages) and messages[position].get("role") in _LEADING:
+        position += 1
+    return position
+
+
+def _after_results(messages: Sequence[JsonObject], position: int) -> int:
+    while position < len(messages) and messages[position].get("role") in ("tool", "function"):
+        position += 1
+    return position

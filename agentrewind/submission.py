@@ -1,0 +1,95 @@
+"""Checks a submission with the user's command, and counts identical first failures in a row."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentrewind.record import Submission
+from agentrewind.rewind.tools import REJECTION_QUESTION
+
+REPEATED_FAILURES = 5
+"""So many identical first failures in a row end a run (paper, Experiments)."""
+
+_MARK = "criterion:"
+_SHOWN = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the check said. `criterion` names the first failure; equal output counts as the same one."""
+
+    accepted: bool
+    exit_code: int | None
+    criterion: str
+    feedback: str
+
+
+def run_check(command: str, *, workspace: Path) -> Verdict:
+    """Run the check in the workspace: exit 0 accepts, otherwise its output is the feedback.
+
+    A first line `criterion: ID` names the first unsatisfied criterion and is no part of the feedback.
+    The check has no standard input, and a session of its own.
+    """
+    finished = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=workspace,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        check=False,
+    )
+    output = finished.stdout.decode("utf-8", "replace").strip()
+    accepted = finished.returncode == 0
+    criterion, feedback = _split(output)
+    if accepted:
+        criterion = ""
+    if not feedback and not accepted:
+        feedback = f"The check ended with exit code {finished.returncode} and printed nothing."
+    return Verdict(
+        accepted=accepted,
+        exit_code=finished.returncode,
+        criterion=criterion,
+        feedback=feedback if len(feedback) <= _SHOWN else feedback[:_SHOWN] + "\n… (cut)",
+    )
+
+
+def accept_all() -> Verdict:
+    """The verdict where the user gave no check."""
+    return Verdict(accepted=True, exit_code=None, criterion="", feedback="")
+
+
+def repeated(verdict: Verdict, earlier: Iterable[Submission]) -> int:
+    """How many rejections in a row, this one included, failed first at the same place; 0 when accepted."""
+    if verdict.accepted:
+        return 0
+    count = 1
+    for submission in reversed(list(earlier)):
+        if submission.accepted or submission.criterion != verdict.criterion:
+            break
+        count += 1
+    return count
+
+
+def feedback_text(submission: Submission, *, can_rewind: bool) -> str:
+    """What the agent reads after a rejection."""
+    parts: Sequence[str] = (
+        "Your submission was checked and is not accepted yet.",
+        submission.feedback,
+        f"(The same first problem {submission.repeated} times in a row; the run ends at {REPEATED_FAILURES}.)"
+        if submission.repeated > 1
+        else "",
+        REJECTION_QUESTION if can_rewind else "Repair it and submit again.",
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _split(output: str) -> tuple[str, str]:
+    first, _, rest = output.partition("\n")
+    if first.strip().lower().startswith(_MARK):
+        return first.strip()[len(_MARK) :].strip(), rest.strip()
+    return "output " + hashlib.sha256(output.encode()).hexdigest()[:12], output

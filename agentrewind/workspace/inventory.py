@@ -1,0 +1,258 @@
+"""The workspace as last seen: a tree of directories with the stat data and object ids of their entries.
+
+It is a cache that is compared with the disk, never trusted over it. A directory whose `tree` and `meta` are
+None has changed since its objects were last made; then all its ancestors are in that state too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from agentrewind.workspace.sidecar import FileKind, Omission
+
+
+class FileEntry:
+    """A file or symbolic link with its stat key and what was captured of it.
+
+    `trusted` means that the stat key was old enough when it was taken: an edit since must have changed it.
+    """
+
+    __slots__ = (
+        "ctime_ns",
+        "dev",
+        "ino",
+        "kind",
+        "leader",
+        "mode",
+        "mtime_ns",
+        "nlink",
+        "oid",
+        "pieces",
+        "size",
+        "trusted",
+    )
+
+    def __init__(self, kind: FileKind, status: os.stat_result, oid: bytes, pieces: bytes | None) -> None:
+        self.kind = kind
+        self.oid = oid
+        self.pieces = pieces
+        self.leader: bytes | None = None
+        self.trusted = False
+        self.adopt(status)
+
+    def adopt(self, status: os.stat_result) -> None:
+        """Take over the stat data."""
+        self.mode = status.st_mode & 0o7777
+        self.size = status.st_size
+        self.mtime_ns = status.st_mtime_ns
+        self.ctime_ns = status.st_ctime_ns
+        self.ino = status.st_ino
+        self.dev = status.st_dev
+        self.nlink = status.st_nlink
+
+    def same_stat(self, status: os.stat_result) -> bool:
+        """Whether nothing can have happened to the file, as far as stat data tell."""
+        return (
+            self.ctime_ns == status.st_ctime_ns
+            and self.mtime_ns == status.st_mtime_ns
+            and self.size == status.st_size
+            and self.ino == status.st_ino
+            and self.mode == status.st_mode & 0o7777
+            and self.nlink == status.st_nlink
+        )
+
+
+class Directory:
+    """A directory of the workspace; names are as `os.fsdecode` gives them."""
+
+    __slots__ = ("children", "dev", "ino", "meta", "mode", "mtime_ns", "name", "omitted", "parent", "tree", "volatile")
+
+    def __init__(self, name: str, parent: Directory | None) -> None:
+        self.name = name
+        self.parent = parent
+        self.mode = 0
+        self.mtime_ns = 0
+        self.ino = 0
+        self.dev = 0
+        self.children: dict[str, Child] = {}
+        self.omitted: dict[str, Omission] = {}
+        self.volatile: set[str] = set()
+        self.tree: bytes | None = None
+        self.meta: bytes | None = None
+
+    def parts(self) -> tuple[str, ...]:
+        """The names from the root to this directory; empty for the root."""
+        names = []
+        node = self
+        while node.parent is not None:
+            names.append(node.name)
+            node = node.parent
+        return tuple(reversed(names))
+
+    def path_of(self, name: str) -> bytes:
+        """The path of one of its entries, relative to the root."""
+        return os.fsencode("/".join((*self.parts(), name)))
+
+    def path(self) -> bytes:
+        """Its own path, empty for the root."""
+        return os.fsencode("/".join(self.parts()))
+
+    def mark(self) -> None:
+        """Note that something in this directory changed."""
+        node: Directory | None = self
+        while node is not None and node.tree is not None:
+            node.tree = node.meta = None
+            node = node.parent
+
+    def set_own(self, status: os.stat_result) -> None:
+        """Take over the directory's own mode and time."""
+        mode = status.st_mode & 0o7777
+        if (self.mode, self.mtime_ns) != (mode, status.st_mtime_ns):
+            self.mode, self.mtime_ns = mode, status.st_mtime_ns
+            self.mark()
+        self.ino, self.dev = status.st_ino, status.st_dev
+
+    def walk(self) -> Iterator[Directory]:
+        """This directory and all below it."""
+        pending = [self]
+        while pending:
+            node = pending.pop()
+            yield node
+            pending.extend(child for child in node.children.values() if type(child) is Directory)
+
+
+Child: TypeAlias = FileEntry | Directory
+
+
+class Inventory:
+    """The tree, and where in it the entries are that need more than a look at changed names.
+
+    Attributes:
+        linked: names with more than one hard link, by directory.
+        links_changed: whether hard-link groups must be worked out anew.
+        omitting: directories with left-out names.
+        caching: directories with volatile names.
+    """
+
+    def __init__(self) -> None:
+        self.root = Directory("", None)
+        self.linked: dict[Directory, set[str]] = {}
+        self.links_changed = False
+        self.omitting: set[Directory] = set()
+        self.caching: set[Directory] = set()
+
+    def put(self, directory: Directory, name: str, child: Child) -> None:
+        """Set what stands under a name."""
+        self.forget(directory, name)
+        directory.children[name] = child
+        if type(child) is FileEntry:
+            self.note_links(directory, name, child)
+        directory.mark()
+
+    def note_links(self, directory: Directory, name: str, entry: FileEntry) -> None:
+        """Keep account of an entry whose link count was just read."""
+        if entry.nlink > 1:
+            self.linked.setdefault(directory, set()).add(name)
+            self.links_changed = True
+        else:
+            self._unlink(directory, name)
+
+    def omit(self, directory: Directory, name: str, reason: Omission) -> None:
+        """Note that a name is left out, and why."""
+        if directory.omitted.get(name) is reason and name not in directory.children:
+            return
+        self.forget(directory, name)
+        directory.omitted[name] = reason
+        self.omitting.add(directory)
+        directory.mark()
+
+    def set_volatile(self, directory: Directory, name: str) -> None:
+        """Note that a regenerable cache stands under a name."""
+        if name not in directory.volatile:
+            self.forget(directory, name)
+            directory.volatile.add(name)
+            self.caching.add(directory)
+
+    def forget(self, directory: Directory, name: str) -> Directory | None:
+        """Drop whatever is known under a name; returns the directory that was there, now detached."""
+        if name in directory.volatile:
+            directory.volatile.discard(name)
+            if not directory.volatile:
+                self.caching.discard(directory)
+        if directory.omitted.pop(name, None) is not None:
+            directory.mark()
+            if not directory.omitted:
+                self.omitting.discard(directory)
+        child = directory.children.pop(name, None)
+        if child is None:
+            return None
+        directory.mark()
+        self._unlink(directory, name)
+        if type(child) is Directory:
+            self._detach(child)
+            return child
+        return None
+
+    def adopt(self, directory: Directory, name: str, child: Directory) -> None:
+        """Hang a directory that was detached elsewhere under a new name, with all that is known of it."""
+        child.name, child.parent = name, directory
+        self.put(directory, name, child)
+        for node in child.walk():
+            if node.omitted:
+                self.omitting.add(node)
+            if node.volatile:
+                self.caching.add(node)
+            for leaf, entry in node.children.items():
+                if type(entry) is FileEntry and entry.nlink > 1:
+                    self.note_links(node, leaf, entry)
+
+    def _unlink(self, directory: Directory, name: str) -> None:
+        names = self.linked.get(directory)
+        if names is not None and name in names:
+            names.discard(name)
+            self.links_changed = True
+            if not names:
+                del self.linked[directory]
+
+    def _detach(self, directory: Directory) -> None:
+        directory.parent = None
+        for node in directory.walk():
+            self.omitting.discard(node)
+            self.caching.discard(node)
+            if self.linked.pop(node, None):
+                self.links_changed = True
+
+    def omissions(self) -> list[tuple[bytes, Omission]]:
+        """Everything that is left out, sorted by path."""
+        found = [(node.path_of(name), reason) for node in self.omitting for name, reason in node.omitted.items()]
+        return sorted(found)
+
+    def relink(self) -> None:
+        """Work out which names are hard links of which path; the first name in walking order leads."""
+        if not self.links_changed:
+            return
+        groups: dict[tuple[int, int], list[tuple[tuple[bytes, ...], Directory, str]]] = {}
+        for node, names in self.linked.items():
+            for name in names:
+                entry = node.children[name]
+                if isinstance(entry, FileEntry):
+                    groups.setdefault((entry.dev, entry.ino), []).append((_order(node, name), node, name))
+        for members in groups.values():
+            members.sort(key=lambda member: member[0])
+            first = b"/".join(members[0][0])
+            for position, (_, node, name) in enumerate(members):
+                _lead(node, name, first if position else None)
+        self.links_changed = False
+
+
+def _order(node: Directory, name: str) -> tuple[bytes, ...]:
+    return tuple(os.fsencode(part) for part in (*node.parts(), name))
+
+
+def _lead(node: Directory, name: str, leader: bytes | None) -> None:
+    entry = node.children[name]
+    if isinstance(entry, FileEntry) and entry.leader != leader:
+        entry.leader = leader
+        node.mark()

@@ -1,0 +1,154 @@
+"""Git's object and pack encodings, as far as a store that only ever adds whole objects needs them."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+COMMIT, TREE, BLOB = 1, 2, 3
+KIND_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
+
+MODE_DIRECTORY = 0o040000
+MODE_FILE = 0o100644
+MODE_EXECUTABLE = 0o100755
+MODE_LINK = 0o120000
+
+_STORED_BLOCK = 0xFFFF
+_SMALL = 96
+_PROBE = 1 << 14
+_ALREADY_PACKED = (
+    b"\x78\x01",  # a loose git object, and zlib streams in general
+    b"\x78\x9c",
+    b"\x78\x5e",
+    b"\x78\xda",
+    b"PACK",
+    b"\x1f\x8b",
+    b"PK\x03\x04",
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+    b"\x28\xb5\x2f\xfd",
+    b"\xfd7zXZ",
+)
+
+try:  # optional: the same zlib format, several times faster
+    from isal.isal_zlib import compress as _fast_compress
+except ImportError:
+    _fast_compress = zlib.compress
+
+
+class TreeItem(NamedTuple):
+    """One entry of a git tree; `oid` is the binary object id."""
+
+    mode: int
+    name: bytes
+    oid: bytes
+
+
+class IndexEntry(NamedTuple):
+    """Where an object stands in a pack, and the checksum of its packed bytes."""
+
+    oid: bytes
+    offset: int
+    crc: int
+
+
+def object_id(kind: int, data: bytes) -> bytes:
+    """The binary SHA-1 under which git knows this object."""
+    return hashlib.sha1(b"%s %d\0" % (KIND_NAMES[kind], len(data)) + data, usedforsecurity=False).digest()
+
+
+def encode_tree(items: Iterable[TreeItem]) -> bytes:
+    """A git tree; the items may come in any order, names must be distinct."""
+    ordered = sorted((name + b"/" if mode == MODE_DIRECTORY else name, mode, name, oid) for mode, name, oid in items)
+    return b"".join([b"%o %s\0%s" % (mode, name, oid) for _, mode, name, oid in ordered])
+
+
+def decode_tree(data: bytes) -> list[TreeItem]:
+    """The entries of a git tree in its own order.
+
+    Raises:
+        ValueError: the bytes are no tree.
+    """
+    items = []
+    position, end = 0, len(data)
+    while position < end:
+        space = data.index(b" ", position)
+        zero = data.index(b"\0", space)
+        oid = data[zero + 1 : zero + 21]
+        if len(oid) != 20:
+            raise ValueError("a tree ends in the middle of an entry")
+        items.append(TreeItem(int(data[position:space], 8), data[space + 1 : zero], oid))
+        position = zero + 21
+    return items
+
+
+def deflate(data: bytes) -> bytes:
+    """A zlib stream of the data, compressed only where that is likely to pay."""
+    if len(data) <= _SMALL or data.startswith(_ALREADY_PACKED):
+        return store_only(data)
+    if len(data) > 4 * _PROBE and len(_fast_compress(data[:_PROBE], 1)) > _PROBE * 15 // 16:
+        return store_only(data)
+    return _fast_compress(data, 1)
+
+
+def store_only(data: bytes) -> bytes:
+    """A zlib stream that holds the data as it is; far cheaper to make than a compressed one."""
+    blocks = [b"\x78\x01"]
+    for start in range(0, len(data), _STORED_BLOCK) or (0,):
+        block = data[start : start + _STORED_BLOCK]
+        last = start + _STORED_BLOCK >= len(data)
+        blocks.append(struct.pack("<BHH", last, len(block), len(block) ^ 0xFFFF))
+        blocks.append(block)
+    blocks.append(struct.pack(">I", zlib.adler32(data)))
+    return b"".join(blocks)
+
+
+def pack_entry(kind: int, data: bytes) -> bytes:
+    """An object as it stands in a pack."""
+    size = len(data)
+    first = (kind << 4) | (size & 15)
+    size >>= 4
+    header = bytearray()
+    while size:
+        header.append(first | 0x80)
+        first = size & 0x7F
+        size >>= 7
+    header.append(first)
+    return bytes(header) + (store_only(data) if kind == TREE else deflate(data))
+
+
+def pack_header(count: int) -> bytes:
+    return b"PACK" + struct.pack(">II", 2, count)
+
+
+def encode_index(entries: Iterable[IndexEntry], pack_checksum: bytes) -> bytes:
+    """A version 2 pack index."""
+    ordered = sorted(entries)
+    fan_out = [0] * 256
+    for entry in ordered:
+        fan_out[entry.oid[0]] += 1
+    for byte in range(1, 256):
+        fan_out[byte] += fan_out[byte - 1]
+    large: list[int] = []
+    offsets = []
+    for entry in ordered:
+        if entry.offset < 1 << 31:
+            offsets.append(entry.offset)
+        else:
+            offsets.append((1 << 31) | len(large))
+            large.append(entry.offset)
+    body = b"".join(
+        [
+            b"\xfftOc" + struct.pack(">I", 2),
+            struct.pack(">256I", *fan_out),
+            b"".join([entry.oid for entry in ordered]),
+            struct.pack(f">{len(ordered)}I", *[entry.crc for entry in ordered]),
+            struct.pack(f">{len(offsets)}I", *offsets),
+            struct.pack(f">{len(large)}Q", *large),
+            pack_checksum,
+        ]
+    )
+    return body + hashlib.sha1(body, usedforsecurity=False).digest()

@@ -1,0 +1,301 @@
+"""Brings the inventory up to date with the disk, by a full walk or by looking at what is in doubt.
+
+Every step goes through a file descriptor of the directory above and never follows a link, so that a
+directory swapped for a link in the middle of a walk leads nowhere.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import Protocol
+
+from agentrewind.workspace.contents import Captured, Sink, capture_file, capture_link
+from agentrewind.workspace.inventory import Directory, FileEntry, Inventory
+from agentrewind.workspace.policy import PathClass, Policy
+from agentrewind.workspace.sidecar import Omission
+
+OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+MAX_DEPTH = 256
+_ATTEMPTS = 4
+_RACE_WINDOW_NS = 20_000_000
+
+
+class Observer(Protocol):
+    """Told of each directory just before it is listed, with its open descriptor."""
+
+    def observe(self, handle: int, directory: Directory) -> None: ...
+
+
+class LostTrackError(Exception):
+    """The inventory does not match the disk where it was expected to; a full walk is due."""
+
+
+class Scanner:
+    """One update of an inventory.
+
+    Args:
+        root: descriptor of the workspace's root.
+        inventory: what is known; changed in place.
+        policy: the path rules.
+        sink: gets the objects of what is read.
+        now_ns: the file system's time when the update began; see `trusted` of `FileEntry`.
+        observer: a watcher that wants to see every directory.
+    """
+
+    def __init__(
+        self,
+        root: int,
+        inventory: Inventory,
+        policy: Policy,
+        sink: Sink,
+        *,
+        now_ns: int,
+        observer: Observer | None = None,
+    ) -> None:
+        self._root = root
+        self._inventory = inventory
+        self._policy = policy
+        self._sink = sink
+        self._trusted_before = now_ns - _RACE_WINDOW_NS
+        self._observer = observer
+        self._detached: dict[tuple[int, int], Directory] = {}
+        self.doubtful: set[tuple[Directory, str]] = set()
+        """Files whose stat data are too fresh to tell whether they changed since they were read."""
+
+    def everything(self) -> None:
+        """Walk the whole workspace."""
+        self._list(self._root, self._inventory.root, depth=0)
+        self._inventory.relink()
+
+    def some(self, doubts: Mapping[Directory, set[str] | None]) -> None:
+        """Look at the given names, or at all names of a directory where None is given.
+
+        Raises:
+            LostTrackError: a directory is not where it was.
+        """
+        for directory, names in doubts.items():
+            if names is not None:
+                self._look_again(directory, names)
+        for directory, names in doubts.items():
+            if names is None or directory.parent is None and directory is not self._inventory.root:
+                continue
+            self._examine_some(directory, names)
+        for directory, names in doubts.items():
+            if names is None and (directory.parent is not None or directory is self._inventory.root):
+                self._relist(directory)
+        self._inventory.relink()
+
+    def _look_again(self, directory: Directory, names: set[str]) -> None:
+        """Detach directories that are gone first, so that one that was renamed is known by its inode."""
+        if not any(type(directory.children.get(name)) is Directory for name in names):
+            return
+        handle = open_directory(self._root, directory)
+        if handle is None:
+            return
+        try:
+            for name in names:
+                child = directory.children.get(name)
+                if type(child) is Directory:
+                    self._detach_if_gone(handle, directory, name, child)
+        finally:
+            os.close(handle)
+
+    def _detach_if_gone(self, handle: int, directory: Directory, name: str, child: Directory) -> None:
+        try:
+            status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+        except OSError:
+            status = None
+        if status is None or (status.st_dev, status.st_ino) != (child.dev, child.ino):
+            self._forget(directory, name)
+
+    def _examine_some(self, directory: Directory, names: set[str]) -> None:
+        handle = open_directory(self._root, directory)
+        if handle is None:
+            raise LostTrackError
+        depth = len(directory.parts())
+        try:
+            for name in names:
+                self._examine(handle, directory, name, depth=depth, descend=False)
+            directory.set_own(os.fstat(handle))
+        finally:
+            os.close(handle)
+
+    def _relist(self, directory: Directory) -> None:
+        handle = open_directory(self._root, directory)
+        if handle is None:
+            raise LostTrackError
+        try:
+            self._list(handle, directory, depth=len(directory.parts()))
+        finally:
+            os.close(handle)
+
+    def _list(self, handle: int, directory: Directory, *, depth: int) -> None:
+        """Bring one directory and all below it up to date."""
+        if self._observer is not None:
+            self._observer.observe(handle, directory)
+        for _ in range(_ATTEMPTS):
+            before = os.fstat(handle)
+            names = os.listdir(handle)
+            present = set(names)
+            for known in (directory.children, directory.omitted, directory.volatile):
+                for name in [name for name in known if name not in present]:
+                    self._forget(directory, name)
+            for name in names:
+                self._examine(handle, directory, name, depth=depth, descend=True)
+            after = os.fstat(handle)
+            directory.set_own(after)
+            if after.st_mtime_ns == before.st_mtime_ns:
+                return
+
+    def _examine(self, handle: int, directory: Directory, name: str, *, depth: int, descend: bool) -> None:
+        """Bring one name up to date; `descend` also looks into a directory that is already known."""
+        try:
+            status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+        except FileNotFoundError:
+            self._forget(directory, name)
+            return
+        except OSError:
+            self._inventory.omit(directory, name, Omission.UNREADABLE)
+            return
+        known = directory.children.get(name)
+        if type(known) is FileEntry and known.trusted and known.same_stat(status):
+            return
+        self._update(handle, directory, name, status, depth=depth, descend=descend)
+
+    def _update(  # noqa: PLR0913 - one flat call per entry; the hot path
+        self, handle: int, directory: Directory, name: str, status: os.stat_result, *, depth: int, descend: bool
+    ) -> None:
+        known = directory.children.get(name)
+        kind = stat.S_IFMT(status.st_mode)
+        if known is None or (type(known) is Directory) is not (kind == stat.S_IFDIR):
+            match self._policy.classify(directory.path_of(name), kind == stat.S_IFDIR):
+                case PathClass.EXCLUDED:
+                    self._inventory.omit(directory, name, Omission.EXCLUDED)
+                    return
+                case PathClass.VOLATILE:
+                    self._inventory.set_volatile(directory, name)
+                    return
+                case PathClass.TRACKED:
+                    pass
+        if kind == stat.S_IFDIR:
+            self._enter(handle, directory, name, status, depth=depth, descend=descend)
+        elif kind == stat.S_IFREG:
+            captured = capture_file(handle, name, self._sink, limit=self._policy.max_file_bytes)
+            self._take(handle, directory, name, captured)
+        elif kind == stat.S_IFLNK:
+            self._take(handle, directory, name, capture_link(handle, name, status, self._sink))
+        else:
+            self._inventory.omit(directory, name, Omission.SPECIAL)
+
+    def _enter(  # noqa: PLR0913
+        self, handle: int, directory: Directory, name: str, status: os.stat_result, *, depth: int, descend: bool
+    ) -> None:
+        child = directory.children.get(name)
+        if not isinstance(child, Directory) or (child.dev, child.ino) != (status.st_dev, status.st_ino):
+            moved = self._detached.pop((status.st_dev, status.st_ino), None)
+            if moved is not None and moved is not child:
+                self._forget(directory, name)
+                self._inventory.adopt(directory, name, moved)
+                child = moved
+            elif not isinstance(child, Directory):
+                child = Directory(name, directory)
+                self._inventory.put(directory, name, child)
+            descend = True
+        if not descend:
+            return
+        if depth >= MAX_DEPTH:
+            self._inventory.omit(directory, name, Omission.TOO_DEEP)
+            return
+        try:
+            inner = os.open(name, OPEN_DIRECTORY, dir_fd=handle)
+        except PermissionError:
+            self._inventory.omit(directory, name, Omission.UNREADABLE)
+            return
+        except OSError:
+            self._changed_kind(handle, directory, name, depth=depth)
+            return
+        try:
+            self._list(inner, child, depth=depth + 1)
+        finally:
+            os.close(inner)
+
+    def _changed_kind(self, handle: int, directory: Directory, name: str, *, depth: int) -> None:
+        """The name was something else a moment ago: judge it by what it is now."""
+        self._forget(directory, name)
+        try:
+            status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+        except OSError:
+            return
+        if stat.S_ISDIR(status.st_mode):
+            self._inventory.omit(directory, name, Omission.UNSTABLE)
+        else:
+            self._update(handle, directory, name, status, depth=depth, descend=True)
+
+    def _take(
+        self, handle: int, directory: Directory, name: str, captured: Captured | Omission | None
+    ) -> None:
+        if captured is None:
+            # the name vanished or changed its kind between the look and the reading
+            try:
+                os.stat(name, dir_fd=handle, follow_symlinks=False)
+            except OSError:
+                self._forget(directory, name)
+            else:
+                self._inventory.omit(directory, name, Omission.UNSTABLE)
+            return
+        if isinstance(captured, Omission):
+            self._inventory.omit(directory, name, captured)
+            return
+        entry = FileEntry(captured.kind, captured.status, captured.oid, captured.pieces)
+        newest = max(entry.mtime_ns, entry.ctime_ns)
+        entry.trusted = captured.settled and newest < self._trusted_before
+        if not entry.trusted:
+            self.doubtful.add((directory, name))
+        known = directory.children.get(name)
+        if isinstance(known, FileEntry) and _same_facts(known, entry):
+            known.trusted = entry.trusted
+            known.adopt(captured.status)
+            self._inventory.note_links(directory, name, known)
+        else:
+            self._inventory.put(directory, name, entry)
+
+    def _forget(self, directory: Directory, name: str) -> None:
+        gone = self._inventory.forget(directory, name)
+        if gone is not None:
+            self._detached[(gone.dev, gone.ino)] = gone
+
+
+def _same_facts(known: FileEntry, entry: FileEntry) -> bool:
+    """Whether both would be written down alike (hard-link groups apart)."""
+    return (
+        known.oid == entry.oid
+        and known.kind is entry.kind
+        and known.mode == entry.mode
+        and known.mtime_ns == entry.mtime_ns
+        and (known.ino, known.dev) == (entry.ino, entry.dev)
+    )
+
+
+def open_directory(root: int, directory: Directory) -> int | None:
+    """A new descriptor of a known directory; None when something else stands on the way to it now."""
+    handle = os.dup(root)
+    chain = []
+    node = directory
+    while node.parent is not None:
+        chain.append(node)
+        node = node.parent
+    for step in reversed(chain):
+        try:
+            inner = os.open(step.name, OPEN_DIRECTORY, dir_fd=handle)
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
+        handle = inner
+        status = os.fstat(handle)
+        if (status.st_dev, status.st_ino) != (step.dev, step.ino):
+            os.close(handle)
+            return None
+    return handle

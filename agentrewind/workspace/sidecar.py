@@ -1,0 +1,144 @@
+"""What a git tree cannot say about a directory, as one small blob.
+
+A sidecar stands beside each directory's tree and holds the directory's own mode and modification time, the
+same for each file and symbolic link in it, which names are hard links of another path, and which names were
+left out of the snapshot and why. Names may hold any byte but NUL and `/`, so records end in NUL:
+
+```text
+agentrewind-sidecar 1\\n
+d <mode> <mtime_ns>\\0                  the directory itself
+f <mode> <mtime_ns> <name>\\0           a file; its bytes are the blob of that name in the tree
+l <mode> <mtime_ns> <name>\\0           a symbolic link
+p <mode> <mtime_ns> <size> <name>\\0    a large file in pieces; the blob in the tree only describes it
+h <name>\\0<path>\\0                     a further name of the file at <path> (from the root)
+o <reason> <name>\\0                    left out
+```
+
+Modes are octal permission bits, times are nanoseconds since 1970, records are sorted by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+HEADER = b"agentrewind-sidecar 1\n"
+
+
+class Omission(StrEnum):
+    """Why a name is not in a snapshot."""
+
+    EXCLUDED = "excluded"
+    TOO_LARGE = "too-large"
+    SPECIAL = "special"
+    UNREADABLE = "unreadable"
+    UNSTABLE = "unstable"
+    TOO_DEEP = "too-deep"
+
+    @property
+    def by_rule(self) -> bool:
+        """Whether a rule says so; otherwise the snapshot is partial."""
+        return self in (Omission.EXCLUDED, Omission.TOO_LARGE, Omission.SPECIAL)
+
+    @property
+    def explanation(self) -> str:
+        return _EXPLANATIONS[self]
+
+
+_EXPLANATIONS = {
+    Omission.EXCLUDED: "excluded by the path rules",
+    Omission.TOO_LARGE: "larger than the path rules allow",
+    Omission.SPECIAL: "a FIFO, socket or device, which snapshots do not cover",
+    Omission.UNREADABLE: "could not be read",
+    Omission.UNSTABLE: "kept changing while it was read",
+    Omission.TOO_DEEP: "nested too deeply",
+}
+
+
+class FileKind(StrEnum):
+    """The kinds of leaf that a snapshot holds."""
+
+    FILE = "f"
+    LINK = "l"
+    PIECES = "p"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """A leaf: `leader` names the path whose further hard link it is; mode and time are then the leader's."""
+
+    kind: FileKind
+    mode: int
+    mtime_ns: int
+    size: int = 0
+    leader: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sidecar:
+    """A directory's own mode and time, its leaves by name, and what was left out."""
+
+    mode: int
+    mtime_ns: int
+    files: Mapping[bytes, FileFacts] = field(default_factory=dict)
+    omitted: Mapping[bytes, Omission] = field(default_factory=dict)
+
+
+def encode_sidecar(sidecar: Sidecar) -> bytes:
+    """The bytes of a sidecar; equal sidecars have equal bytes."""
+    records = [b"d %o %d\0" % (sidecar.mode, sidecar.mtime_ns)]
+    files = sidecar.files
+    for name in sorted(files):
+        facts = files[name]
+        if facts.leader is not None:
+            records.append(b"h %s\0%s\0" % (name, facts.leader))
+        elif facts.kind is FileKind.FILE:
+            records.append(b"f %o %d %s\0" % (facts.mode, facts.mtime_ns, name))
+        elif facts.kind is FileKind.LINK:
+            records.append(b"l %o %d %s\0" % (facts.mode, facts.mtime_ns, name))
+        else:
+            records.append(b"p %o %d %d %s\0" % (facts.mode, facts.mtime_ns, facts.size, name))
+    for name in sorted(sidecar.omitted):
+        records.append(b"o %s %s\0" % (sidecar.omitted[name].value.encode(), name))
+    return HEADER + b"".join(records)
+
+
+def decode_sidecar(data: bytes) -> Sidecar:
+    """The sidecar that was encoded.
+
+    Raises:
+        ValueError: the bytes are no sidecar of a known version.
+    """
+    if not data.startswith(HEADER):
+        raise ValueError(f"not a sidecar of version 1: {data[:32]!r}")
+    if not data.endswith(b"\0"):
+        raise ValueError("a sidecar ends in the middle of a record")
+    records = iter(data[len(HEADER) : -1].split(b"\0"))
+    own = next(records).split(b" ")
+    if len(own) != 3 or own[0] != b"d":
+        raise ValueError(f"a sidecar begins with {own!r} instead of its directory")
+    files: dict[bytes, FileFacts] = {}
+    omitted: dict[bytes, Omission] = {}
+    for record in records:
+        if record.startswith(b"h "):
+            leader = next(records, None)
+            if not leader:
+                raise ValueError(f"a sidecar does not say what {record[2:]!r} is a hard link of")
+            files[record[2:]] = FileFacts(kind=FileKind.FILE, mode=0, mtime_ns=0, leader=leader)
+        elif record.startswith(b"o "):
+            _, reason, name = record.split(b" ", 2)
+            omitted[name] = Omission(reason.decode())
+        else:
+            name, facts = _decode_file(record)
+            files[name] = facts
+    return Sidecar(mode=int(own[1], 8), mtime_ns=int(own[2]), files=files, omitted=omitted)
+
+
+def _decode_file(record: bytes) -> tuple[bytes, FileFacts]:
+    kind = FileKind(record[:1].decode())
+    if kind is FileKind.PIECES:
+        _, mode, mtime, size, name = record.split(b" ", 4)
+        return name, FileFacts(kind=kind, mode=int(mode, 8), mtime_ns=int(mtime), size=int(size))
+    _, mode, mtime, name = record.split(b" ", 3)
+    return name, FileFacts(kind=kind, mode=int(mode, 8), mtime_ns=int(mtime))
