@@ -9,7 +9,7 @@ from agentrewind.record import Node, RecordUid, SnapshotTaken, WorkspaceSpan
 
 
 def fold_snapshots(nodes: Mapping[RecordUid, Node], events: Iterable[SnapshotTaken]) -> dict[RecordUid, Node]:
-    """The nodes with the snapshots that events tell of; a later event completes or corrects an earlier one."""
+    """The nodes with the snapshots that events tell of; a later event completes or corrects an earlier."""
     folded = dict(nodes)
     for event in events:
         node = folded.get(event.record_uid)

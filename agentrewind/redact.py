@@ -1,0 +1,121 @@
+"""Keeps credentials out of the log: of parameters a list of harmless names, of texts what looks secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from urllib.parse import quote
+
+from agentrewind.errors import UsageError
+from agentrewind.jsonform import to_json
+from agentrewind.record import JsonObject
+
+REDACTED = "[redacted]"
+
+HARMLESS = frozenset(
+    {
+        "audio",
+        "drop_params",
+        "enable_thinking",
+        "frequency_penalty",
+        "function_call",
+        "functions",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "max_retries",
+        "max_tokens",
+        "min_p",
+        "modalities",
+        "n",
+        "num_retries",
+        "parallel_tool_calls",
+        "prediction",
+        "presence_penalty",
+        "reasoning",
+        "reasoning_effort",
+        "repetition_penalty",
+        "request_timeout",
+        "response_format",
+        "seed",
+        "service_tier",
+        "stop",
+        "stop_sequences",
+        "stream",
+        "stream_options",
+        "temperature",
+        "thinking",
+        "timeout",
+        "tool_choice",
+        "top_k",
+        "top_logprobs",
+        "top_p",
+        "truncation",
+        "verbosity",
+    }
+)
+"""Parameters that say how to sample or how to format; everything else might authenticate somebody."""
+
+_SHORTEST_SECRET = 6
+_SHAPES = (
+    # user:password@ in a URL
+    (re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@'\"<>\[]+@"), rf"\1{REDACTED}@"),
+    # headers and the like, in any spelling of key and value
+    (
+        re.compile(
+            r"((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?)(?!\[redacted\])(?:[A-Za-z]+\s+)?[^\s\"',;}\]]+",
+            re.IGNORECASE,
+        ),
+        rf"\1{REDACTED}",
+    ),
+    (
+        re.compile(
+            r"((?:\b|_)(?:api|access|secret|private)[-_ ]?(?:key|token)[\"']?\s*[:=]\s*[\"']?)"
+            r"(?!\[redacted\])[^\s\"',;&}\]]+",
+            re.IGNORECASE,
+        ),
+        rf"\1{REDACTED}",
+    ),
+    (re.compile(r"(\bbearer\s+)(?!\[redacted\])[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), rf"\1{REDACTED}"),
+    (re.compile(r"([?&](?:key|token|api-key|sig|signature)=)(?!\[redacted\])[^\s&#\"']+"), rf"\1{REDACTED}"),
+    # the shapes of well-known providers' keys
+    (re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{8,}[*A-Za-z0-9_-]*"), REDACTED),
+    (re.compile(r"\b(?:gh[pousr]_|github_pat_|hf_|gsk_|xai-|xox[abprs]-|glpat-)[A-Za-z0-9_-]{8,}"), REDACTED),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_-]{20,}"), REDACTED),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*"), REDACTED),
+)
+
+
+def drop_credentials(parameters: Mapping[str, object]) -> tuple[JsonObject, tuple[str, ...]]:
+    """The parameters that may be recorded as they are, and the names of all others.
+
+    Only `HARMLESS` names are kept, and only where their value is plain data; of a header, key,
+    address or anything unknown nothing but its name remains.
+    """
+    kept: JsonObject = {}
+    omitted: list[str] = []
+    for name, value in parameters.items():
+        if name not in HARMLESS:
+            omitted.append(name)
+            continue
+        try:
+            kept[name] = to_json(value, where=name)
+        except UsageError:
+            omitted.append(name)
+    return kept, tuple(sorted(omitted))
+
+
+def scrub(text: str, secrets: Collection[str] = ()) -> str:
+    """The text with known secrets, and everything shaped like one, replaced by `[redacted]`.
+
+    For error texts and addresses, never for what is served again. Secrets shorter than six
+    characters are left: replacing them would ruin the text and hide nothing.
+    """
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            for form in (secret, quote(secret, safe="")):
+                text = text.replace(form, REDACTED)
+    for shape, replacement in _SHAPES:
+        text = shape.sub(replacement, text)
+    return text
