@@ -42,6 +42,10 @@ class Damage:
     lost: bool = True
     record_uid: RecordUid | None = None
 
+    def __str__(self) -> str:
+        about = f", seemingly of {self.record_uid}" if self.record_uid else ""
+        return f"segment {self.segment}, {self.length} bytes from byte {self.offset}{about}: {self.reason}"
+
 
 class Salvage:
     """Fed with the lines of one segment in order, collects its records and damages."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
@@ -37,7 +38,6 @@ from agentrewind.record import (
     Resumed,
     RewindAsked,
     RewindDone,
-    RunId,
     SnapshotTaken,
     Started,
     Submission,
@@ -92,6 +92,17 @@ class Timeline:
                 return segment.header
         raise DamagedError("no segment of the run has a readable header")
 
+    @cached_property
+    def headers(self) -> Mapping[int, Header]:
+        """One for every segment; a damaged one is filled in from what the rest of the run says of it."""
+        first = self.header
+        return MappingProxyType(
+            {
+                number: segment.header or replace(first, segment=number, forked_from=self._forks.get(number))
+                for number, segment in enumerate(self._segments)
+            }
+        )
+
     def header_of(self, segment: int) -> Header | None:
         """The header of this segment, None where it is damaged."""
         return self._segment(segment).header
@@ -108,6 +119,10 @@ class Timeline:
         if uid not in self._homes:
             raise UnknownNodeError(uid, difflib.get_close_matches(uid, self._homes, n=3))
         return self._homes[uid]
+
+    def own_nodes(self, segment: int | None = None) -> tuple[Node, ...]:
+        """The nodes that a segment itself holds, in the order in which their calls began."""
+        return tuple(self.nodes[node.record_uid] for node in self._segment(segment).nodes)
 
     def events(self, segment: int | None = None) -> tuple[Event, ...]:
         """The events of a segment in the order in which they were written."""
@@ -150,6 +165,11 @@ class Timeline:
         if until is not None:
             last = Stretch(segment=self._segment(self.segment_of(until)), limit=until)
         return tuple(damage for stretch in self._stretches(last) for damage in stretch.lost())
+
+    def gap_on_path(self, *, until: RecordUid | None = None) -> Damage | None:
+        """The first of `gaps`, None where the path is whole."""
+        found = self.gaps(until=until)
+        return found[0] if found else None
 
     def checkpoints(self) -> tuple[LlmNode, ...]:
         """The LLM nodes of the current path with a whole snapshot of every workspace before them."""
@@ -265,7 +285,7 @@ class Timeline:
             # the decision that opened the segment says the same as the header that was lost
             if asked is None:
                 return None
-            return ForkPoint(run_id=RunId(""), segment=number - 1, record_uid=asked.target)
+            return ForkPoint(run_id=self.header.run_id, segment=number - 1, record_uid=asked.target)
         point = header.forked_from
         if point is None or point.run_id != header.run_id:
             return None
