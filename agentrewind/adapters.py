@@ -59,7 +59,9 @@ def check_harness(name: str) -> None:
     if entry is not None:
         if not _exists(entry.needs):
             raise UnknownHarnessError(
-                name, sorted(ADAPTERS), f"its package is not installed: pip install 'agentrewind[{entry.extra}]'"
+                name,
+                sorted(ADAPTERS),
+                f"its package is not installed: pip install 'agentrewind[{entry.extra}]'",
             )
         return
     module, separator, attribute = name.partition(":")

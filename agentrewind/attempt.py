@@ -112,7 +112,9 @@ def _end(layer: Layer, outcome: AgentOutcome | Exception | None, clock: Clock) -
             pass
     if isinstance(outcome, AgentOutcome):
         layer.recorder.settle("end")
-        layer.recorder.write(Finished(state=outcome.state, detail=outcome.detail, at=clock.now()), durable=True)
+        layer.recorder.write(
+            Finished(state=outcome.state, detail=outcome.detail, at=clock.now()), durable=True
+        )
         return 0 if outcome.state == "accepted" else 1
     detail = f"{type(outcome).__name__}: {outcome}"
     layer.recorder.settle("end")
@@ -134,7 +136,7 @@ def _replay(run: Run, result: Path, clock: Clock, on_divergence: OnDivergence) -
     layer = replay_layer(run, clock=clock, warn=warnings.append, on_divergence=on_divergence)
     outcome = _run_agent(run, layer)
     error = layer.latch.error
-    report = {
+    report: dict[str, object] = {
         "served": layer.served,
         "live": 0,
         "remaining": layer.remaining,

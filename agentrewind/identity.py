@@ -87,7 +87,9 @@ class Conversations:
             previous = chain[-1] if chain else b""
             normal.append(plain)
             chain.append(hashlib.sha256(previous + canonical_bytes(plain)).digest())
-        input_id = _hashed({"model": model, "messages": (chain[-1] if chain else b"").hex(), "tools": plain_tools})
+        input_id = _hashed(
+            {"model": model, "messages": (chain[-1] if chain else b"").hex(), "tools": plain_tools}
+        )
         return Request(
             model=model,
             messages=tuple(normal),

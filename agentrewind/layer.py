@@ -20,9 +20,9 @@ from agentrewind.options import RunOptions
 from agentrewind.raised import rebuild_exception, record_exception
 from agentrewind.record import Json, JsonObject, LlmNode, RecordUid, Submission, ToolNode
 from agentrewind.recorder import Recorder, ToolTicket
-from agentrewind.replayer import Interrupted, Live, Refuse, Replayer, ServeTool, ToolKey
+from agentrewind.replayer import Interrupted, Live, Refuse, ServeTool, ToolKey
 from agentrewind.rewind.conduct import Conduct
-from agentrewind.rewind.signal import LayerSignal, Latch
+from agentrewind.rewind.signal import LayerSignal
 from agentrewind.rewind.tools import GUIDANCE, REWIND_TOOLS, openai_tools
 from agentrewind.submission import REPEATED_FAILURES, Verdict, feedback_text, repeated
 
@@ -64,27 +64,23 @@ class Layer:
         self,
         *,
         gate: Gate,
-        replayer: Replayer,
         recorder: Recorder | None,
-        latch: Latch,
         options: RunOptions,
         submissions: list[Submission],
         check: Callable[[], Verdict],
         conduct: Conduct | None,
         clock: Clock,
-        warn: Callable[[str], None],
     ) -> None:
-        self.latch = latch
+        self.latch = gate.latch
         self.options = options
         self.gate = gate
-        self._replayer = replayer
+        self._replayer = gate.replayer
         self._recorder = recorder
         self._history = list(submissions)
         self._submissions = {each.record_uid: each for each in submissions}
         self._check = check
         self._conduct = conduct
         self._clock = clock
-        self._warn = warn
         self._lock = threading.RLock()
         self._parents: dict[str, RecordUid] = {}
         self._ordinals: dict[tuple[RecordUid | None, str | None], int] = {}
@@ -101,6 +97,23 @@ class Layer:
         """The two tools in the form of chat completions, none where the agent cannot rewind."""
         return openai_tools() if self.options.can_rewind else []
 
+    @property
+    def recorder(self) -> Recorder:
+        """The recorder. Raises DivergenceError in a replay, where nothing may be recorded."""
+        if self._recorder is None:
+            raise DivergenceError(record_uid=None, difference="a live call was asked for during a replay")
+        return self._recorder
+
+    @property
+    def served(self) -> int:
+        """Calls answered from the log so far."""
+        return self._replayer.served
+
+    @property
+    def remaining(self) -> int:
+        """Recorded LLM calls that were not asked for yet."""
+        return self._replayer.remaining
+
     def is_rewind_tool(self, name: str) -> bool:
         """The layer itself carries this tool out."""
         return self.options.can_rewind and name in REWIND_TOOLS
@@ -116,11 +129,9 @@ class Layer:
     ) -> ToolResult:
         """Answer a tool call: from the log, or by `perform()`, recorded around it.
 
-        Args:
-            perform: runs the tool; not called for the layer's own tools, nor on replay.
-            interrupted: shapes the text for a call whose outcome a crash made unknown.
-
-        Raises what the tool raised, now or when it was recorded, and the layer's signals.
+        `perform` is not called for the layer's own tools, nor on replay; `interrupted` shapes the text for
+        a call whose outcome a crash made unknown. Raises what the tool raised, now or when it was
+        recorded, and the layer's signals.
         """
         self.latch.check()
         with self._lock, self.gate.stopping():
@@ -133,10 +144,10 @@ class Layer:
                     raise DivergenceError(record_uid=uid, difference=difference)
                 case ServeTool(node=node, warning=warning):
                     if warning:
-                        self._warn(f"{node.record_uid} was matched by position: {warning}")
+                        self.gate.warn(f"{node.record_uid} was matched by position: {warning}")
                     return self._served(node)
                 case Interrupted(started=started):
-                    recorder = self._live_recorder()
+                    recorder = self.recorder
                     node = recorder.interrupted(
                         started,
                         arguments=plain,
@@ -145,7 +156,8 @@ class Layer:
                     )
                     return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
                 case Live():
-                    recorder = self._live_recorder()
+                    pass
+        recorder = self.recorder
         with self.gate.stopping():
             ticket = recorder.begin_tool(
                 name=name,
@@ -165,7 +177,7 @@ class Layer:
         with self._lock, self.gate.stopping():
             found = self._submissions.get(record_uid)
             if found is None:
-                recorder = self._live_recorder()
+                recorder = self.recorder
                 recorder.settle(f"submission {record_uid}")
                 verdict = self._check()
                 found = Submission(
@@ -233,11 +245,6 @@ class Layer:
         with self._lock:
             self._asking = node.record_uid
             self._parents.update(parent_of(node))
-
-    def _live_recorder(self) -> Recorder:
-        if self._recorder is None:
-            raise DivergenceError(record_uid=None, difference="a live call was asked for during a replay")
-        return self._recorder
 
     @contextmanager
     def collecting(self) -> Iterator[None]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from collections.abc import Iterator
 
 from agentrewind.capture.gate import Gate
 from agentrewind.clock import Clock
@@ -124,15 +123,12 @@ def live_layer(
         )
         layer = Layer(
             gate=gate,
-            replayer=gate.replayer,
             recorder=recorder,
-            latch=latch,
             options=options,
             submissions=list(timeline.submissions()),
             check=lambda: _check(options, place.root),
             conduct=conduct,
             clock=clock,
-            warn=note,
         )
         try:
             yield layer
@@ -161,15 +157,12 @@ def replay_layer(
     )
     return Layer(
         gate=gate,
-        replayer=gate.replayer,
         recorder=None,
-        latch=latch,
         options=options,
         submissions=list(timeline.submissions()),
         check=accept_all,
         conduct=None,
         clock=clock,
-        warn=warn,
     )
 
 

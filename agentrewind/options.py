@@ -73,7 +73,7 @@ class RunOptions:
             rewinds = data.get("max_rewinds")
             check = data.get("check")
             if not isinstance(settings, dict) or not isinstance(ablations, list):
-                raise TypeError("settings or ablations have the wrong type")  # noqa: TRY301
+                raise TypeError("settings or ablations have the wrong type")
             return cls(
                 task=str(data.get("task", "")),
                 check=None if check is None else str(check),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Collection
 
-from agentrewind.jsonform import to_json
 from agentrewind.errors import AgentRewindError, DamagedError
+from agentrewind.jsonform import to_json
 from agentrewind.record import ErrorRecord, Json, JsonObject
 from agentrewind.redact import scrub
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from agentrewind.clock import Clock
@@ -185,7 +185,14 @@ class Recorder:
         """Append the node; the snapshot before it is finished when this returns."""
         latency = self._elapsed(ticket.began)
         before = ticket.before.result()
-        node = self._llm_node(ticket, facts, output=output, error=None, latency=latency, before=before)
+        span = WorkspaceSpan(before_commit=before.commit, partial=before.partial)
+        metadata = Metadata(
+            created_at=ticket.created_at,
+            latency_ms=latency,
+            attempts=ticket.attempt,
+            workspaces={MAIN_WORKSPACE: span},
+        )
+        node = _llm_node(ticket.record_uid, ticket.input_id, facts, output=output, metadata=metadata)
         with self._lock:
             if self._retry is not None and self._retry.record_uid == ticket.record_uid:
                 self._retry = None
@@ -255,7 +262,9 @@ class Recorder:
             self._awaits_snapshot(node.record_uid, ticket.before.commit, quiet=False)
         return node
 
-    def interrupted(self, started: Started, *, arguments: Json, before: CommitId | None, output: Json) -> ToolNode:
+    def interrupted(
+        self, started: Started, *, arguments: Json, before: CommitId | None, output: Json
+    ) -> ToolNode:
         """Append the node of a call whose process died: its outcome is unknown and it never runs again."""
         node = ToolNode(
             record_uid=started.record_uid,
@@ -281,7 +290,7 @@ class Recorder:
         return node
 
     def settle(self, label: str) -> Captured:
-        """Snapshot now: nodes that wait for one get it as their after-commit, else it is an outside change."""
+        """Snapshot now: waiting nodes get it as their after-commit, else it is an outside change."""
         with self._lock:
             taken = self._snapshots.snapshot(label=label)
             previous = self._last
@@ -307,7 +316,7 @@ class Recorder:
         return self._last
 
     def close(self) -> None:
-        """Close what is open: a failed LLM call becomes a node with an error, the last node gets its snapshot."""
+        """Take the last node's snapshot and end the camera."""
         try:
             self._camera.submit(self.settle, "end").result()
         finally:
@@ -347,61 +356,44 @@ class Recorder:
         if self._retry is None:
             return
         failed, self._retry = self._retry, None
-        self._journal.append(
-            LlmNode(
-                record_uid=failed.record_uid,
-                input_id=failed.input_id,
-                conversation=failed.facts.conversation,
-                client=failed.facts.client,
-                model=failed.facts.model,
-                parameters=failed.facts.parameters,
-                messages=failed.facts.messages,
-                tools=failed.facts.tools,
-                output=None,
-                error=failed.error,
-                metadata=Metadata(
-                    created_at=failed.created_at,
-                    latency_ms=0,
-                    attempts=failed.attempt,
-                    workspaces={MAIN_WORKSPACE: WorkspaceSpan(before_commit=self._last)},
-                ),
-            ),
-            durable=False,
+        span = WorkspaceSpan(before_commit=self._last)
+        metadata = Metadata(
+            created_at=failed.created_at,
+            latency_ms=0,
+            attempts=failed.attempt,
+            workspaces={MAIN_WORKSPACE: span},
         )
-
-    def _llm_node(
-        self,
-        ticket: LlmTicket,
-        facts: LlmFacts,
-        *,
-        output: JsonObject | None,
-        error: ErrorRecord | None,
-        latency: int,
-        before: Captured,
-    ) -> LlmNode:
-        return LlmNode(
-            record_uid=ticket.record_uid,
-            input_id=ticket.input_id,
-            conversation=facts.conversation,
-            client=facts.client,
-            model=facts.model,
-            parameters=facts.parameters,
-            messages=facts.messages,
-            tools=facts.tools,
-            output=output,
-            error=error,
-            metadata=Metadata(
-                created_at=ticket.created_at,
-                latency_ms=latency,
-                attempts=ticket.attempt,
-                workspaces={
-                    MAIN_WORKSPACE: WorkspaceSpan(before_commit=before.commit, partial=before.partial)
-                },
-            ),
+        node = _llm_node(
+            failed.record_uid, failed.input_id, failed.facts, error=failed.error, metadata=metadata
         )
+        self._journal.append(node, durable=False)
 
     def _elapsed(self, began: float) -> int:
         return round((self._clock.monotonic() - began) * 1000)
+
+
+def _llm_node(
+    record_uid: RecordUid,
+    input_id: InputId,
+    facts: LlmFacts,
+    *,
+    metadata: Metadata,
+    output: JsonObject | None = None,
+    error: ErrorRecord | None = None,
+) -> LlmNode:
+    return LlmNode(
+        record_uid=record_uid,
+        input_id=input_id,
+        conversation=facts.conversation,
+        client=facts.client,
+        model=facts.model,
+        parameters=facts.parameters,
+        messages=facts.messages,
+        tools=facts.tools,
+        output=output,
+        error=error,
+        metadata=metadata,
+    )
 
 
 def _tool_node(ticket: ToolTicket, *, output: Json, error: ErrorRecord | None, latency: int) -> ToolNode:
@@ -420,7 +412,9 @@ def _tool_node(ticket: ToolTicket, *, output: Json, error: ErrorRecord | None, l
             created_at=ticket.created_at,
             latency_ms=latency,
             workspaces={
-                MAIN_WORKSPACE: WorkspaceSpan(before_commit=ticket.before.commit, partial=ticket.before.partial)
+                MAIN_WORKSPACE: WorkspaceSpan(
+                    before_commit=ticket.before.commit, partial=ticket.before.partial
+                )
             },
         ),
     )

@@ -19,7 +19,7 @@ from agentrewind.record import InputId, Json, JsonObject, LlmNode, Node, RecordU
 
 
 class Mode(StrEnum):
-    """What follows the recorded nodes: `rewind` one call at a checkpoint, `resume` anything, `replay` nothing."""
+    """What follows the recorded nodes: one call at a checkpoint, anything, or nothing."""
 
     REWIND = "rewind"
     RESUME = "resume"
@@ -149,7 +149,9 @@ class Replayer:
         if self.exhausted and self._mode is not Mode.REPLAY:
             return Live()
         if self._mode is Mode.REPLAY and not self._pending:
-            return Refuse(record_uid=None, difference=f"the harness called {name}, which the run never did there")
+            return Refuse(
+                record_uid=None, difference=f"the harness called {name}, which the run never did there"
+            )
         expected = next(iter(self._pending), self._checkpoint.record_uid if self._checkpoint else None)
         return Refuse(
             record_uid=expected,
@@ -202,5 +204,9 @@ class Replayer:
             "messages": list(self._messages_of(node.record_uid)),
             "tools": node.tools,
         }
-        asked: JsonObject = {"model": request.model, "messages": list(request.messages), "tools": request.tools}
+        asked: JsonObject = {
+            "model": request.model,
+            "messages": list(request.messages),
+            "tools": request.tools,
+        }
         return first_difference(recorded, asked)

@@ -17,12 +17,12 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError
 from agentrewind.identity import Conversations, Request
 from agentrewind.raised import rebuild_exception, record_exception
-from agentrewind.record import ErrorRecord, JsonObject, LlmNode, RecordUid
+from agentrewind.record import ErrorRecord, InputId, JsonObject, LlmNode, RecordUid
 from agentrewind.recorder import LlmFacts, LlmTicket
 from agentrewind.redact import drop_credentials
-from agentrewind.replayer import Live, LlmDecision, Refuse, Replayer, ServeLlm
+from agentrewind.replayer import Live, Refuse, Replayer, ServeLlm
 from agentrewind.rewind.memory import Memory, place
-from agentrewind.rewind.signal import LayerSignal, Latch
+from agentrewind.rewind.signal import Latch, LayerSignal
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Call(Generic[T]):
 class Records(Protocol):
     """What the gate needs of the recorder."""
 
-    def begin_llm(self, input_id: str) -> LlmTicket: ...
+    def begin_llm(self, input_id: InputId) -> LlmTicket: ...
     def end_llm(self, ticket: LlmTicket, facts: LlmFacts, output: JsonObject) -> LlmNode: ...
     def fail_llm(self, ticket: LlmTicket, facts: LlmFacts, error: ErrorRecord) -> None: ...
 
@@ -189,9 +189,7 @@ class Gate:
             return
         with self.stopping():
             assert self.records is not None
-            self.records.fail_llm(
-                opened.ticket, opened.facts, record_exception(error, secrets=self.secrets)
-            )
+            self.records.fail_llm(opened.ticket, opened.facts, record_exception(error, secrets=self.secrets))
 
     def _answer(self, call: Call[T], node: LlmNode) -> T:
         if node.error is not None:
@@ -202,7 +200,7 @@ class Gate:
 
     @contextmanager
     def stopping(self) -> Iterator[None]:
-        """Within this, an error of ours ends the process whatever the harness catches: it becomes a signal."""
+        """Within this, an error of ours becomes a signal, whatever the harness catches."""
         try:
             yield
         except AgentRewindError as error:
@@ -232,6 +230,3 @@ def parent_of(node: LlmNode) -> dict[str, RecordUid]:
         if isinstance(call, dict) and isinstance(call.get("id"), str):
             found[str(call["id"])] = node.record_uid
     return found
-
-
-__all__ = ["Call", "Gate", "LlmDecision", "inside", "is_inside", "parent_of"]

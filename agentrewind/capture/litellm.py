@@ -13,8 +13,8 @@ from typing import Any
 
 from agentrewind.capture.gate import Call, Gate, is_inside
 from agentrewind.capture.hook import replace_everywhere, when_imported
-from agentrewind.jsonform import to_json
 from agentrewind.errors import DamagedError, UsageError
+from agentrewind.jsonform import to_json
 from agentrewind.record import JsonObject
 
 CurrentGate = Callable[[], Gate | None]
@@ -80,7 +80,9 @@ def _call(client: str, bound: dict[str, Any], module: ModuleType) -> Call[Any]:
     if bound.get("stream"):
         raise UsageError(f"{client}(stream=True) cannot be recorded yet; ask for a whole answer")
     parameters = {
-        name: value for name, value in bound.items() if name not in ("model", "messages", "tools", "acompletion")
+        name: value
+        for name, value in bound.items()
+        if name not in ("model", "messages", "tools", "acompletion")
     }
     return Call(
         client=client,
@@ -98,7 +100,12 @@ def encode_answer(response: Any) -> JsonObject:
     dump = to_json(response.model_dump(mode="json"))
     if not isinstance(dump, dict):
         raise UsageError(f"litellm answered with {type(response).__name__}, which is no chat completion")
-    output: JsonObject = {"content": None, "tool_calls": [], "usage": dump.pop("usage", None), "response": dump}
+    output: JsonObject = {
+        "content": None,
+        "tool_calls": [],
+        "usage": dump.pop("usage", None),
+        "response": dump,
+    }
     message = _only_message(dump)
     if message is not None:
         output["content"] = message.pop("content", None)

@@ -89,7 +89,9 @@ def refusal(view: View, target: str) -> str | None:
     valid = [node.record_uid for node in checkpoints(view)]
     if target in valid:
         return None
-    choice = f"Valid targets, newest first: {', '.join(reversed(valid[-12:]))}." if valid else "None is valid yet."
+    choice = (
+        f"Valid targets, newest first: {', '.join(reversed(valid[-12:]))}." if valid else "None is valid yet."
+    )
     return f"{_reason(view, target)} {choice}"
 
 
@@ -145,7 +147,10 @@ def _leads_to(view: View, target: RecordUid) -> RecordUid:
 
 
 def _tool(node: ToolNode) -> JsonObject:
-    entry: JsonObject = {"name": node.tool_name, "arguments": _cut(canonical_bytes(node.arguments).decode(), _ARGUMENTS)}
+    entry: JsonObject = {
+        "name": node.tool_name,
+        "arguments": _cut(canonical_bytes(node.arguments).decode(), _ARGUMENTS),
+    }
     code = exit_code(node)
     if code is not None:
         entry["exit_code"] = code

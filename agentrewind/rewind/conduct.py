@@ -12,7 +12,7 @@ from agentrewind.clock import Clock
 from agentrewind.options import Ablation, RunOptions
 from agentrewind.record import Json, JsonObject, LlmNode, Record, RecordUid, Restored, RewindAsked
 from agentrewind.rewind.candidates import View, listing, refusal
-from agentrewind.rewind.resume import chain
+from agentrewind.rewind.resume import fork_of
 from agentrewind.rewind.tools import CANDIDATES
 from agentrewind.timeline import Timeline
 
@@ -88,7 +88,9 @@ class Conduct:
     @staticmethod
     def undone() -> str:
         """What a commit answers on a branch that was made current again by `undo`."""
-        return _text({"error": "This rewind was undone by a person; you are on this branch again. Go on from here."})
+        return _text(
+            {"error": "This rewind was undone by a person; you are on this branch again. Go on from here."}
+        )
 
     def _listing(self, timeline: Timeline, view: View) -> JsonObject:
         answer = listing(view)
@@ -110,7 +112,7 @@ class Conduct:
             restored = self._restore_in_place(node)
             self._journal.write(restored, durable=True)
             return Outcome(value=_text({"files_are_back_at": target, "context": "kept as it is"}))
-        segment = len(timeline.headers)
+        segment = timeline.head + 1
         self._journal.write(
             RewindAsked(
                 segment=segment,
@@ -129,14 +131,11 @@ class Conduct:
 def view_of(timeline: Timeline, *, asking: RecordUid | None, not_restored: tuple[str, ...] = ()) -> View:
     """What candidates are made from, out of the log."""
     stands_for: dict[RecordUid, RecordUid] = {}
-    for number, header in timeline.headers.items():
-        fork = header.forked_from
-        if fork is None or fork.inclusive or fork.record_uid is None:
-            continue
-        for node in timeline.own_nodes(number):
-            if isinstance(node, LlmNode):
-                stands_for[fork.record_uid] = node.record_uid
-                break
+    for number in timeline.segments:
+        fork = fork_of(timeline, number)
+        first = next((node for node in timeline.own_nodes(number) if isinstance(node, LlmNode)), None)
+        if fork is not None and not fork.inclusive and fork.record_uid is not None and first is not None:
+            stands_for[fork.record_uid] = first.record_uid
     return View(
         path=timeline.path(),
         asking=asking,
@@ -150,7 +149,7 @@ def view_of(timeline: Timeline, *, asking: RecordUid | None, not_restored: tuple
 def count_rewinds(timeline: Timeline) -> int:
     """Rewinds by the agent so far, on all branches, those without context included."""
     count = 0
-    for number in timeline.headers:
+    for number in timeline.segments:
         for event in timeline.events(number):
             if isinstance(event, RewindAsked | Restored) and event.by == "agent":
                 count += 1
@@ -169,6 +168,3 @@ def _problem(arguments: Json) -> str | None:
 
 def _text(value: JsonObject) -> str:
     return orjson.dumps(value).decode()
-
-
-__all__ = ["Conduct", "Outcome", "chain", "count_rewinds", "view_of"]

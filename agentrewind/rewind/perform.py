@@ -19,7 +19,6 @@ from agentrewind.record import (
     Change,
     CommitId,
     ForkPoint,
-    Header,
     JsonObject,
     LlmNode,
     OutsideChange,
@@ -32,6 +31,7 @@ from agentrewind.record import (
 )
 from agentrewind.recorder import Captured
 from agentrewind.rewind.memory import compose
+from agentrewind.rewind.resume import fork_of
 from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.restore import RestoreReport
@@ -64,127 +64,131 @@ def safety_ref(run_id: str, name: str) -> str:
     return f"refs/agentrewind/{run_id}/safety-{name}"
 
 
-def perform_rewind(
-    *,
-    run: Run,
-    timeline: Timeline,
-    asked: RewindAsked,
-    files: Files,
-    options: RunOptions,
-    make_quiet: MakeQuiet,
-    clock: Clock,
-) -> JsonObject:
-    """Bring files and log to the target; returns the report. Safe to call again after a kill.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewinding:
+    """One rewind that was asked for and is to be finished."""
 
-    Raises:
-        DamagedError: the target cannot be read.
-        RestoreError: the files did not come out as the snapshot says; the rewind stays pending.
-    """
-    target = timeline.nodes.get(asked.target)
-    commit = _commit(target) if isinstance(target, LlmNode) else None
-    if not isinstance(target, LlmNode) or commit is None:
-        raise DamagedError(f"the rewind's target {asked.target} cannot be read; the run stays as it is")
-    quiet = make_quiet(_processes_before(timeline, target))
-    try:
-        report = _move_files(
-            run=run, timeline=timeline, asked=asked, commit=commit, files=files, options=options, quiet=quiet, clock=clock
-        )
-        _open_segment(run=run, timeline=timeline, asked=asked, commit=commit, options=options, report=report, clock=clock)
-    finally:
-        quiet.go_on()
-    return report
+    run: Run
+    timeline: Timeline
+    asked: RewindAsked
+    files: Files
+    options: RunOptions
+    make_quiet: MakeQuiet
+    clock: Clock
 
+    def perform(self) -> JsonObject:
+        """Bring files and log to the target; returns the report. Safe to call again after a kill.
 
-def _move_files(
-    *,
-    run: Run,
-    timeline: Timeline,
-    asked: RewindAsked,
-    commit: CommitId,
-    files: Files,
-    options: RunOptions,
-    quiet: Quiet,
-    clock: Clock,
-) -> JsonObject:
-    with run.writer(timeline.head) as writer:
-        if quiet.ended or quiet.kept:
-            writer.append(
-                ProcessesEnded(
-                    ended=tuple(map(str, quiet.ended)), kept=tuple(map(str, quiet.kept)), at=clock.now()
-                ),
-                durable=False,
+        Raises:
+            DamagedError: the target cannot be read.
+            RestoreError: the files did not come out as the snapshot says; the rewind stays pending.
+        """
+        target = self.timeline.nodes.get(self.asked.target)
+        commit = _commit(target) if isinstance(target, LlmNode) else None
+        if not isinstance(target, LlmNode) or commit is None:
+            raise DamagedError(
+                f"the rewind's target {self.asked.target} cannot be read; the run stays as it is"
             )
-        safety = _safety(timeline, asked.segment)
-        if safety is None:
-            taken = files.snapshot(label=f"safety before rewind {asked.segment}")
-            safety = taken.commit
-            files.pin(safety, safety_ref(run.run_id, f"{asked.segment:04d}"))
-            span = WorkspaceSpan(before_commit=safety, partial=taken.partial)
+        quiet = self.make_quiet(_processes_before(self.timeline, target))
+        try:
+            report = self._move_files(commit, quiet)
+            self._open_segment(commit, report)
+        finally:
+            quiet.go_on()
+        return report
+
+    def _move_files(self, commit: CommitId, quiet: Quiet) -> JsonObject:
+        safety = self._safety_snapshot(quiet)
+        changes = self.files.changes(safety, commit)
+        restored: JsonObject = {"environment": "left as it is"}
+        if Ablation.ENVIRONMENT not in self.options.ablations:
+            restored = self.files.restore(commit).to_json()
+        text: str | None = None
+        if Ablation.MEMORY not in self.options.ablations:
+            text = compose(self._notes(), self._facts(changes, restored, quiet))
+        return {
+            **restored,
+            "safety_commit": safety,
+            "commit": commit,
+            "ended": [str(each) for each in quiet.ended],
+            "still_running": [str(each) for each in quiet.kept],
+            "memory_message": text,
+            "memory_role": self.options.memory_role,
+        }
+
+    def _safety_snapshot(self, quiet: Quiet) -> CommitId:
+        """The state before the restore; taken once, however often the rewind is begun."""
+        asked = self.asked
+        with self.run.writer(self.timeline.head) as writer:
+            if quiet.ended or quiet.kept:
+                ended, kept = tuple(map(str, quiet.ended)), tuple(map(str, quiet.kept))
+                writer.append(ProcessesEnded(ended=ended, kept=kept, at=self.clock.now()), durable=False)
+            for event in self.timeline.events():
+                if isinstance(event, SafetySnapshot) and event.segment == asked.segment:
+                    known = event.workspaces[MAIN_WORKSPACE].before_commit
+                    if known is not None:
+                        return known
+            taken = self.files.snapshot(label=f"safety before rewind {asked.segment}")
+            self.files.pin(taken.commit, safety_ref(self.run.run_id, f"{asked.segment:04d}"))
+            span = WorkspaceSpan(before_commit=taken.commit, partial=taken.partial)
             writer.append(
-                SafetySnapshot(segment=asked.segment, workspaces={MAIN_WORKSPACE: span}, at=clock.now()),
+                SafetySnapshot(segment=asked.segment, workspaces={MAIN_WORKSPACE: span}, at=self.clock.now()),
                 durable=True,
             )
-        changes = files.changes(safety, commit)
-        if Ablation.ENVIRONMENT in options.ablations:
-            restored: JsonObject = {"environment": "left as it is"}
-        else:
-            restored = files.restore(commit).to_json()
-    facts = _facts(timeline, asked, changes=changes, restored=restored, quiet=quiet, options=options)
-    notes = [*timeline.memories(), asked]
-    text = None if Ablation.MEMORY in options.ablations else compose(_unique(notes), facts)
-    return {
-        **restored,
-        "safety_commit": safety,
-        "commit": commit,
-        "ended": [str(each) for each in quiet.ended],
-        "still_running": [str(each) for each in quiet.kept],
-        "memory_message": text,
-        "memory_role": options.memory_role,
-    }
+            return taken.commit
 
-
-def _open_segment(
-    *,
-    run: Run,
-    timeline: Timeline,
-    asked: RewindAsked,
-    commit: CommitId,
-    options: RunOptions,
-    report: JsonObject,
-    clock: Clock,
-) -> None:
-    now = clock.now()
-    run.write_rewind(
-        asked.segment,
-        {
-            "format": timeline.header.format,
-            "run_id": run.run_id,
-            "segment": asked.segment,
-            "target": asked.target,
-            "workspace_commit": commit,
-            "memories": [note.memory for note in _unique([*timeline.memories(), asked])],
-            "report": report,
-        },
-    )
-    header: Header = replace(
-        timeline.headers[timeline.head],
-        segment=asked.segment,
-        forked_from=ForkPoint(
-            run_id=run.run_id, segment=timeline.segment_of(asked.target), record_uid=asked.target
-        ),
-        created_at=now,
-    )
-    run.create_segment(header)
-    with run.writer(asked.segment) as writer:
-        writer.append(
-            RewindDone(segment=asked.segment, target=asked.target, report=report, at=now), durable=True
+    def _open_segment(self, commit: CommitId, report: JsonObject) -> None:
+        run, asked, now = self.run, self.asked, self.clock.now()
+        run.write_rewind(
+            asked.segment,
+            {
+                "format": self.timeline.header.format,
+                "run_id": run.run_id,
+                "segment": asked.segment,
+                "target": asked.target,
+                "workspace_commit": commit,
+                "memories": [note.memory for note in self._notes()],
+                "report": report,
+            },
         )
+        fork = ForkPoint(
+            run_id=run.run_id, segment=self.timeline.segment_of(asked.target), record_uid=asked.target
+        )
+        parent = self.timeline.headers[self.timeline.head]
+        run.create_segment(replace(parent, segment=asked.segment, forked_from=fork, created_at=now))
+        with run.writer(asked.segment) as writer:
+            done = RewindDone(segment=asked.segment, target=asked.target, report=report, at=now)
+            writer.append(done, durable=True)
+
+    def _notes(self) -> list[RewindAsked]:
+        notes = [*self.timeline.memories(), self.asked]
+        return list({note.segment: note for note in notes}.values())
+
+    def _facts(self, changes: Sequence[Change], restored: JsonObject, quiet: Quiet) -> list[str]:
+        """What the agent should know of the state, without a word of the abandoned branch's content."""
+        if Ablation.ENVIRONMENT in self.options.ablations:
+            return ["The workspace's files were NOT put back; they are as the abandoned attempt left them."]
+        facts = ["No file in the workspace had changed."]
+        if changes:
+            facts = [f"{len(changes)} path(s) in the workspace were put back to this point."]
+        kept = restored.get("kept")
+        if isinstance(kept, list) and kept:
+            shown = ", ".join(map(str, kept[:20])) + (" …" if len(kept) > 20 else "")
+            facts.append(f"Not put back, still as they were last: {shown}.")
+        if quiet.kept:
+            facts.append(f"Still running, started before this point: {', '.join(map(str, quiet.kept))}.")
+        if quiet.ended:
+            facts.append(f"{len(quiet.ended)} process(es) started after this point were ended.")
+        outside = sum(_paths(event) for event in _outside_since(self.timeline, self.asked))
+        if outside:
+            facts.append(f"{outside} change(s) that no call of yours made were undone as well.")
+        return facts
 
 
 def complete_opening(run: Run, timeline: Timeline, clock: Clock) -> bool:
     """Add the first event of a rewind's segment if a kill came between; returns whether it was missing."""
     head = timeline.head
-    fork = timeline.headers[head].forked_from
+    fork = fork_of(timeline, head)
     if fork is None or fork.inclusive or fork.record_uid is None:
         return False
     if any(isinstance(event, RewindDone) for event in timeline.events(head)):
@@ -199,10 +203,6 @@ def complete_opening(run: Run, timeline: Timeline, clock: Clock) -> bool:
     return True
 
 
-def _unique(notes: Sequence[RewindAsked]) -> list[RewindAsked]:
-    return list({note.segment: note for note in notes}.values())
-
-
 def _commit(node: LlmNode) -> CommitId | None:
     span = node.metadata.workspaces.get(MAIN_WORKSPACE)
     return span.before_commit if span else None
@@ -215,47 +215,10 @@ def _processes_before(timeline: Timeline, target: LlmNode) -> frozenset[Identity
     return frozenset()
 
 
-def _safety(timeline: Timeline, segment: int) -> CommitId | None:
-    for event in timeline.events(timeline.head):
-        if isinstance(event, SafetySnapshot) and event.segment == segment:
-            return event.workspaces[MAIN_WORKSPACE].before_commit
-    return None
-
-
-def _facts(
-    timeline: Timeline,
-    asked: RewindAsked,
-    *,
-    changes: Sequence[Change],
-    restored: JsonObject,
-    quiet: Quiet,
-    options: RunOptions,
-) -> list[str]:
-    """What the agent should know of the restored state, without a word of the abandoned branch's content."""
-    if Ablation.ENVIRONMENT in options.ablations:
-        return ["The workspace's files were NOT put back; they are as the abandoned attempt left them."]
-    facts = [
-        f"{len(changes)} path(s) in the workspace were put back to this point." if changes
-        else "No file in the workspace had changed."
-    ]
-    kept = restored.get("kept")
-    if isinstance(kept, list) and kept:
-        shown = ", ".join(map(str, kept[:20])) + (" …" if len(kept) > 20 else "")
-        facts.append(f"Not put back, still as they were last: {shown}.")
-    if quiet.kept:
-        facts.append(f"Still running, started before this point: {', '.join(map(str, quiet.kept))}.")
-    if quiet.ended:
-        facts.append(f"{len(quiet.ended)} process(es) started after this point were ended.")
-    outside = sum(_paths(event) for event in _outside_since(timeline, asked))
-    if outside:
-        facts.append(f"{outside} change(s) that no call of yours made were undone as well; a person can bring them back.")
-    return facts
-
-
 def _outside_since(timeline: Timeline, asked: RewindAsked) -> list[OutsideChange]:
     events: list[OutsideChange] = []
     after = {node.record_uid for node in timeline.path() if node.record_uid >= asked.target}
-    for number in timeline.headers:
+    for number in timeline.segments:
         for event in timeline.events(number):
             if isinstance(event, OutsideChange) and event.after in after:
                 events.append(event)

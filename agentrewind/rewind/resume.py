@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from agentrewind.record import (
     MAIN_WORKSPACE,
     CommitId,
+    ForkPoint,
     LlmNode,
     Node,
     RecordUid,
@@ -65,18 +66,24 @@ def resume_point(timeline: Timeline, *, replay: bool = False) -> ResumePoint:
 def chain(timeline: Timeline, segment: int) -> list[int]:
     """The segments that lead to `segment`, itself first."""
     found = [segment]
-    while (fork := timeline.headers[found[-1]].forked_from) is not None:
-        if fork.run_id != timeline.header.run_id or fork.segment >= found[-1]:
-            break
+    while (fork := fork_of(timeline, found[-1])) is not None and fork.segment < found[-1]:
         found.append(fork.segment)
     return found
 
 
+def fork_of(timeline: Timeline, segment: int) -> ForkPoint | None:
+    """Where the segment leaves an earlier one of its run, or None."""
+    header = timeline.header_of(segment)
+    if header is None or header.forked_from is None or header.forked_from.run_id != header.run_id:
+        return None
+    return header.forked_from
+
+
 def _checkpoint(timeline: Timeline) -> LlmNode | None:
-    fork = timeline.headers[timeline.head].forked_from
+    fork = fork_of(timeline, timeline.head)
     if fork is None or fork.inclusive or fork.record_uid is None:
         return None
-    if any(isinstance(node, LlmNode) for node in timeline.own_nodes(timeline.head)):
+    if any(isinstance(node, LlmNode) for node in timeline.own_nodes()):
         return None
     target = timeline.nodes.get(fork.record_uid)
     return target if isinstance(target, LlmNode) else None
