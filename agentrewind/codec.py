@@ -184,14 +184,13 @@ def _read_header(fields: Fields) -> Header:
 
 def _write_llm(node: LlmNode) -> JsonObject:
     request: JsonObject = {"model": node.model}
-    # a parameter whose name would clash or change the shape of `input` stands one level deeper
-    clashing = {
-        name: item for name, item in node.parameters.items() if name in _REQUEST_FIELDS or not name.isascii()
-    }
-    request |= {name: item for name, item in node.parameters.items() if name not in clashing}
+    # where a name would clash or change the shape of `input`, all stand one level deeper, in their order
+    clash = any(name in _REQUEST_FIELDS or not name.isascii() for name in node.parameters)
+    if not clash:
+        request |= node.parameters
     request |= {"messages": _write_messages(node.messages), "tools": node.tools}
-    if clashing:
-        request["parameters"] = clashing
+    if clash:
+        request["parameters"] = node.parameters
     return {
         "record_uid": node.record_uid,
         "kind": "llm",

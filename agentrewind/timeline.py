@@ -38,6 +38,7 @@ from agentrewind.record import (
     Resumed,
     RewindAsked,
     RewindDone,
+    RunId,
     SnapshotTaken,
     Started,
     Submission,
@@ -285,7 +286,8 @@ class Timeline:
             # the decision that opened the segment says the same as the header that was lost
             if asked is None:
                 return None
-            return ForkPoint(run_id=self.header.run_id, segment=number - 1, record_uid=asked.target)
+            run_id = next((each.header.run_id for each in self._segments if each.header), RunId(""))
+            return ForkPoint(run_id=run_id, segment=number - 1, record_uid=asked.target)
         point = header.forked_from
         if point is None or point.run_id != header.run_id:
             return None
