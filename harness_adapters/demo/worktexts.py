@@ -143,9 +143,11 @@ section = """## 2.0.0
 - The monthly report works again; it adds up per currency and leaves out cancelled orders.
 
 """
-changelog.write_text(changelog.read_text().replace("## 1.4.0", section + "## 1.4.0", 1))
+text = changelog.read_text(encoding="utf-8")
+changelog.write_text(text.replace("## 1.4.0", section + "## 1.4.0", 1), encoding="utf-8")
 columns = "`orders(id, customer_id, placed_on, amount_cents, currency, status)`: integer cents.\\n"
-schema.write_text(schema.read_text() + "\\n# Schema, version 2\\n\\n" + columns)
+text = schema.read_text(encoding="utf-8")
+schema.write_text(text + "\\n# Schema, version 2\\n\\n" + columns, encoding="utf-8")
 '''
 
 FIGURES_BEFORE = """\
