@@ -67,7 +67,19 @@ class FileEntry:
 class Directory:
     """A directory of the workspace; names are as `os.fsdecode` gives them."""
 
-    __slots__ = ("children", "dev", "ino", "meta", "mode", "mtime_ns", "name", "omitted", "parent", "tree", "volatile")
+    __slots__ = (
+        "children",
+        "dev",
+        "ino",
+        "meta",
+        "mode",
+        "mtime_ns",
+        "name",
+        "omitted",
+        "parent",
+        "tree",
+        "volatile",
+    )
 
     def __init__(self, name: str, parent: Directory | None) -> None:
         self.name = name
@@ -226,7 +238,9 @@ class Inventory:
 
     def omissions(self) -> list[tuple[bytes, Omission]]:
         """Everything that is left out, sorted by path."""
-        found = [(node.path_of(name), reason) for node in self.omitting for name, reason in node.omitted.items()]
+        found = [
+            (node.path_of(name), reason) for node in self.omitting for name, reason in node.omitted.items()
+        ]
         return sorted(found)
 
     def relink(self) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 COMMIT, TREE, BLOB = 1, 2, 3
@@ -33,10 +34,16 @@ _ALREADY_PACKED = (
     b"\xfd7zXZ",
 )
 
-try:  # optional: the same zlib format, several times faster
-    from isal.isal_zlib import compress as _fast_compress
-except ImportError:
-    _fast_compress = zlib.compress
+
+def _compressor() -> Callable[[bytes, int], bytes]:
+    try:  # optional: the same zlib format, several times faster
+        faster: Callable[[bytes, int], bytes] = importlib.import_module("isal.isal_zlib").compress
+    except ImportError:
+        return zlib.compress
+    return faster
+
+
+_fast_compress = _compressor()
 
 
 class TreeItem(NamedTuple):
@@ -62,7 +69,10 @@ def object_id(kind: int, data: bytes) -> bytes:
 
 def encode_tree(items: Iterable[TreeItem]) -> bytes:
     """A git tree; the items may come in any order, names must be distinct."""
-    ordered = sorted((name + b"/" if mode == MODE_DIRECTORY else name, mode, name, oid) for mode, name, oid in items)
+    # git sorts a directory as if its name ended in a slash
+    ordered = sorted(
+        (name + b"/" if mode == MODE_DIRECTORY else name, mode, name, oid) for mode, name, oid in items
+    )
     return b"".join([b"%o %s\0%s" % (mode, name, oid) for _, mode, name, oid in ordered])
 
 
@@ -152,3 +162,18 @@ def encode_index(entries: Iterable[IndexEntry], pack_checksum: bytes) -> bytes:
         ]
     )
     return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def index_ids(index: bytes) -> list[bytes]:
+    """The ids that a version 2 pack index lists.
+
+    Raises:
+        ValueError: the bytes are no such index.
+    """
+    if index[:8] != b"\xfftOc\0\0\0\2" or len(index) < 1032 + 40:
+        raise ValueError("not a version 2 pack index")
+    (count,) = struct.unpack_from(">I", index, 1028)
+    names = index[1032 : 1032 + 20 * count]
+    if len(names) != 20 * count:
+        raise ValueError("a pack index is cut short")
+    return [names[start : start + 20] for start in range(0, len(names), 20)]

@@ -180,7 +180,9 @@ def _patterns(value: JsonObject, name: str, default: tuple[str, ...]) -> tuple[s
     patterns = []
     for item in found:
         if not isinstance(item, str) or not item.strip("/"):
-            raise UsageError(f"path rules: {name} holds {item!r}; a pattern is non-empty text such as '*.pem'")
+            raise UsageError(
+                f"path rules: {name} holds {item!r}; a pattern is non-empty text such as '*.pem'"
+            )
         patterns.append(item)
     return tuple(patterns)
 

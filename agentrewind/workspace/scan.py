@@ -79,7 +79,7 @@ class Scanner:
             if names is not None:
                 self._look_again(directory, names)
         for directory, names in doubts.items():
-            if names is None or directory.parent is None and directory is not self._inventory.root:
+            if names is None or (directory.parent is None and directory is not self._inventory.root):
                 continue
             self._examine_some(directory, names)
         for directory, names in doubts.items():
@@ -137,7 +137,7 @@ class Scanner:
             self._observer.observe(handle, directory)
         for _ in range(_ATTEMPTS):
             before = os.fstat(handle)
-            names = os.listdir(handle)
+            names = names_in(handle)
             present = set(names)
             for known in (directory.children, directory.omitted, directory.volatile):
                 for name in [name for name in known if name not in present]:
@@ -164,8 +164,15 @@ class Scanner:
             return
         self._update(handle, directory, name, status, depth=depth, descend=descend)
 
-    def _update(  # noqa: PLR0913 - one flat call per entry; the hot path
-        self, handle: int, directory: Directory, name: str, status: os.stat_result, *, depth: int, descend: bool
+    def _update(
+        self,
+        handle: int,
+        directory: Directory,
+        name: str,
+        status: os.stat_result,
+        *,
+        depth: int,
+        descend: bool,
     ) -> None:
         known = directory.children.get(name)
         kind = stat.S_IFMT(status.st_mode)
@@ -189,8 +196,15 @@ class Scanner:
         else:
             self._inventory.omit(directory, name, Omission.SPECIAL)
 
-    def _enter(  # noqa: PLR0913
-        self, handle: int, directory: Directory, name: str, status: os.stat_result, *, depth: int, descend: bool
+    def _enter(
+        self,
+        handle: int,
+        directory: Directory,
+        name: str,
+        status: os.stat_result,
+        *,
+        depth: int,
+        descend: bool,
     ) -> None:
         child = directory.children.get(name)
         if not isinstance(child, Directory) or (child.dev, child.ino) != (status.st_dev, status.st_ino):
@@ -299,3 +313,8 @@ def open_directory(root: int, directory: Directory) -> int | None:
             os.close(handle)
             return None
     return handle
+
+
+def names_in(handle: int) -> list[str]:
+    """The names in an open directory."""
+    return os.listdir(handle)

@@ -1,17 +1,17 @@
-"""What a git tree cannot say about a directory, as one small blob.
+r"""What a git tree cannot say about a directory, as one small blob.
 
 A sidecar stands beside each directory's tree and holds the directory's own mode and modification time, the
 same for each file and symbolic link in it, which names are hard links of another path, and which names were
 left out of the snapshot and why. Names may hold any byte but NUL and `/`, so records end in NUL:
 
 ```text
-agentrewind-sidecar 1\\n
-d <mode> <mtime_ns>\\0                  the directory itself
-f <mode> <mtime_ns> <name>\\0           a file; its bytes are the blob of that name in the tree
-l <mode> <mtime_ns> <name>\\0           a symbolic link
-p <mode> <mtime_ns> <size> <name>\\0    a large file in pieces; the blob in the tree only describes it
-h <name>\\0<path>\\0                     a further name of the file at <path> (from the root)
-o <reason> <name>\\0                    left out
+agentrewind-sidecar 1\n
+d <mode> <mtime_ns>\0                  the directory itself
+f <mode> <mtime_ns> <name>\0           a file; its bytes are the blob of that name in the tree
+l <mode> <mtime_ns> <name>\0           a symbolic link
+p <mode> <mtime_ns> <size> <name>\0    a large file in pieces; the blob in the tree only describes it
+h <name>\0<path>\0                     a further name of the file at <path> (from the root)
+o <reason> <name>\0                    left out
 ```
 
 Modes are octal permission bits, times are nanoseconds since 1970, records are sorted by name.

@@ -1,0 +1,145 @@
+"""One run at a time per workspace, also where one workspace lies inside another."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
+from pathlib import Path
+from types import TracebackType
+
+from agentrewind.errors import StorageError, WorkspaceBusyError
+from agentrewind.record import Json, JsonObject
+from agentrewind.workspace.roots import workspace_directory
+
+
+class WorkspaceLock:
+    """A held lock; released by `release`, by leaving its `with`, or by the death of the process.
+
+    Attributes:
+        taken_over: describes the owner that died without releasing the lock, None where there was none.
+    """
+
+    def __init__(self, handle: int, taken_over: str | None) -> None:
+        self._handle = handle
+        self.taken_over = taken_over
+
+    @classmethod
+    def acquire(cls, home: Path, root: Path, *, owner: Mapping[str, Json]) -> WorkspaceLock:
+        """Lock a workspace (a resolved root).
+
+        Args:
+            home: where locks are kept.
+            root: the workspace.
+            owner: says who asks, for whoever finds the lock taken; at best `pid` and `run`.
+
+        Raises:
+            WorkspaceBusyError: a live process holds it, or holds one around it or inside it.
+            StorageError: the lock cannot be written.
+        """
+        try:
+            with _registry(home):
+                for other, path in _locks(home):
+                    if other != root and _overlap(other, root) and _is_held(path):
+                        raise WorkspaceBusyError(str(root), f"{_describe(_read(path))} in {other}")
+                return cls._take(home, root, owner)
+        except OSError as error:
+            raise StorageError(f"the lock of workspace {root} cannot be written: {error}") from error
+
+    @classmethod
+    def _take(cls, home: Path, root: Path, owner: Mapping[str, Json]) -> WorkspaceLock:
+        directory = workspace_directory(home, root)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            flock(handle, LOCK_EX | LOCK_NB)
+        except BlockingIOError as error:
+            os.close(handle)
+            raise WorkspaceBusyError(str(root), _describe(_read(directory / "lock"))) from error
+        former = _read(directory / "lock")
+        text = json.dumps({**owner, "root": os.fsencode(root).hex()}).encode()
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, text, 0)
+        return cls(handle, _describe(former) if former else None)
+
+    def release(self) -> None:
+        """Give the lock back; a second time does nothing."""
+        if self._handle < 0:
+            return
+        os.ftruncate(self._handle, 0)
+        flock(self._handle, LOCK_UN)
+        os.close(self._handle)
+        self._handle = -1
+
+    def __enter__(self) -> WorkspaceLock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def owner_of(home: Path, root: Path) -> JsonObject | None:
+    """What the live owner of a workspace's lock said about itself; None where nobody holds it."""
+    path = workspace_directory(home, root) / "lock"
+    if not _is_held(path):
+        return None
+    found = _read(path)
+    found.pop("root", None)
+    return found
+
+
+@contextmanager
+def _registry(home: Path) -> Iterator[None]:
+    """Keep two processes from looking for overlapping locks at the same time."""
+    directory = home / "workspaces"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        flock(handle, LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _locks(home: Path) -> Iterator[tuple[Path, Path]]:
+    for path in sorted((home / "workspaces").glob("*/lock")):
+        root = _read(path).get("root")
+        if isinstance(root, str):
+            with contextlib.suppress(ValueError):
+                yield Path(os.fsdecode(bytes.fromhex(root))), path
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one in other.parents or other in one.parents
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        flock(handle, LOCK_SH | LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _read(path: Path) -> JsonObject:
+    try:
+        found = json.loads(path.read_bytes() or b"{}")
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _describe(owner: JsonObject) -> str:
+    parts = [f"{name} {owner[name]!s}" for name in ("run", "pid", "command") if owner.get(name) is not None]
+    return ", ".join(parts) or "another process"

@@ -1,0 +1,160 @@
+"""Collects the objects of one snapshot and makes them one pack, which appears whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import zlib
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from agentrewind.errors import StorageError
+from agentrewind.workspace.objects import IndexEntry, encode_index, object_id, pack_entry, pack_header
+
+_BUFFER = 4 << 20
+TEMPORARY = "tmp_pack_"
+
+
+class PackWriter:
+    """A pack in the making; nothing of it can be found in the store until `publish`.
+
+    Args:
+        directory: the store's `objects/pack`.
+        known: ids of the objects that are stored already; they are not written again.
+    """
+
+    def __init__(self, directory: Path, known: Container[bytes]) -> None:
+        self._directory = directory
+        self._known = known
+        self._entries: dict[bytes, IndexEntry] = {}
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+        self._offset = len(pack_header(0))
+        self._file: BinaryIO | None = None
+        self._path: Path | None = None
+
+    def add(self, kind: int, data: bytes) -> bytes:
+        """The object's id; it is written unless the store or this pack holds it.
+
+        Raises:
+            StorageError: the disk is full or the store cannot be written.
+        """
+        oid = object_id(kind, data)
+        if oid not in self._known and oid not in self._entries:
+            self.add_raw(oid, pack_entry(kind, data))
+        return oid
+
+    def add_raw(self, oid: bytes, entry: bytes) -> None:
+        """Add an object in its packed form, as it stands in another pack."""
+        self._entries[oid] = IndexEntry(oid, self._offset, zlib.crc32(entry))
+        self._offset += len(entry)
+        self._buffer.append(entry)
+        self._buffered += len(entry)
+        if self._buffered > _BUFFER:
+            with storage_errors(self._directory):
+                self._flush()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the pack so far."""
+        return self._offset
+
+    @property
+    def ids(self) -> set[bytes]:
+        """The objects added so far."""
+        return set(self._entries)
+
+    def publish(self) -> Path | None:
+        """Move the pack into the store and return its path without suffix; None if nothing was added.
+
+        Raises:
+            StorageError: it could not be written; nothing of it is left.
+        """
+        if not self._entries:
+            return None
+        try:
+            with storage_errors(self._directory):
+                return self._publish()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """Throw away what was collected."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+            self._path = None
+        self._buffer.clear()
+        self._entries.clear()
+
+    def _flush(self) -> BinaryIO:
+        if self._file is None:
+            handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=self._directory)
+            self._path = Path(name)
+            self._file = os.fdopen(handle, "w+b", buffering=0)
+            _write(self._file, pack_header(0))
+        _write(self._file, b"".join(self._buffer))
+        self._buffer.clear()
+        self._buffered = 0
+        return self._file
+
+    def _publish(self) -> Path:
+        header = pack_header(len(self._entries))
+        if self._file is None:
+            body = header + b"".join(self._buffer)
+            checksum = hashlib.sha1(body, usedforsecurity=False).digest()
+            self._buffer = [body[len(header) :], checksum]
+            file = self._flush()
+        else:
+            file = self._flush()
+            checksum = _rehash(file, header)
+            _write(file, checksum)
+        file.seek(0)
+        _write(file, header)
+        assert self._path is not None
+        target = self._directory / f"pack-{checksum.hex()}"
+        index = self._path.with_name(self._path.name + ".idx")
+        try:
+            index.write_bytes(encode_index(self._entries.values(), checksum))
+            # the index last: a pack without one is not part of the store yet
+            self._path.rename(target.with_suffix(".pack"))
+            index.rename(target.with_suffix(".idx"))
+        except BaseException:
+            index.unlink(missing_ok=True)
+            raise
+        self._path = None
+        file.close()
+        self._file = None
+        return target
+
+
+def _rehash(file: BinaryIO, header: bytes) -> bytes:
+    digest = hashlib.sha1(header, usedforsecurity=False)
+    file.seek(len(header))
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.digest()
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
+@contextmanager
+def storage_errors(directory: Path) -> Iterator[None]:
+    """Name the store in errors of the operating system, as `StorageError`."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"the snapshot store {directory} cannot be written: {error.strerror or error}; "
+            "make room or check its permissions, then resume"
+        ) from error

@@ -1,0 +1,70 @@
+"""Which directory may be a workspace, and where what belongs to it is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from agentrewind.errors import UsageError, WorkspaceRefusedError
+
+
+def check_root(root: Path, *, home: Path, user_home: Path | None) -> Path:
+    """The workspace's root with links resolved.
+
+    Args:
+        root: the directory that was asked for.
+        home: where runs and stores are kept.
+        user_home: the user's home directory, if there is one.
+
+    Raises:
+        UsageError: it does not exist, is no directory or cannot be entered.
+        WorkspaceRefusedError: it is `/`, the user's home or above it, or it would hold the store.
+    """
+    resolved = _resolved(root)
+    if resolved == Path(resolved.anchor):
+        raise WorkspaceRefusedError(f"{resolved} is never taken as a workspace; name a project directory")
+    if user_home is not None and _within(user_home.resolve(), resolved):
+        raise WorkspaceRefusedError(
+            f"workspace {resolved} is the home directory or holds it; name a project directory inside it"
+        )
+    if _within(home.resolve(), resolved):
+        raise WorkspaceRefusedError(
+            f"workspace {resolved} holds the directory {home} where snapshots are kept; "
+            "set AGENTREWIND_HOME to a directory outside the workspace"
+        )
+    if _within(resolved, home.resolve()):
+        raise WorkspaceRefusedError(
+            f"workspace {resolved} lies inside {home}, where snapshots are kept; name another directory"
+        )
+    return resolved
+
+
+def _resolved(root: Path) -> Path:
+    try:
+        resolved = root.resolve(strict=True)
+    except FileNotFoundError as error:
+        raise UsageError(f"workspace {root} does not exist; create it or name another directory") from error
+    except (OSError, RuntimeError) as error:
+        raise UsageError(f"workspace {root} cannot be resolved: {error}") from error
+    if not resolved.is_dir():
+        raise UsageError(f"workspace {root} is not a directory")
+    if not os.access(resolved, os.R_OK | os.X_OK):
+        raise UsageError(f"workspace {root} cannot be read; check its permissions")
+    return resolved
+
+
+def _within(path: Path, directory: Path) -> bool:
+    return path == directory or directory in path.parents
+
+
+def workspace_identity(root: Path) -> str:
+    """A short name that is the same for the same resolved root and for no other."""
+    digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+    label = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in root.name)[:32]
+    return f"{label}-{digest}" if label else digest
+
+
+def workspace_directory(home: Path, root: Path) -> Path:
+    """Where the store and the lock of a workspace stand."""
+    return home / "workspaces" / workspace_identity(root)

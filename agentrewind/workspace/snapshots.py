@@ -1,0 +1,389 @@
+"""The store of snapshots: a private bare git repository that is only ever read and added to here.
+
+It is reached through dulwich's objects and packs, never through the git program; no configuration, attribute,
+hook or environment variable of git has a say.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import weakref
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
+from pathlib import Path
+
+from dulwich.errors import NotGitRepository
+from dulwich.object_format import DEFAULT_OBJECT_FORMAT
+from dulwich.objects import Commit, ObjectID
+from dulwich.pack import Pack
+from dulwich.refs import DiskRefsContainer, Ref, check_ref_format
+
+from agentrewind.errors import MissingSnapshotError, UnsupportedFormatError, UsageError
+from agentrewind.record import Change, CommitId
+from agentrewind.workspace import views
+from agentrewind.workspace.objects import (
+    BLOB,
+    COMMIT,
+    MODE_DIRECTORY,
+    MODE_FILE,
+    TREE,
+    TreeItem,
+    decode_tree,
+    encode_tree,
+    index_ids,
+)
+from agentrewind.workspace.pack_writer import PackWriter, storage_errors
+from agentrewind.workspace.trees import DirectoryIds, StoredDirectory, sidecar_id, stored_directory
+
+STORE_FORMAT = 1
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}")
+_IDENTITY = b"AgentRewind <snapshots@agentrewind.invalid>"
+_FILES = {
+    "HEAD": b"ref: refs/heads/none\n",
+    "config": b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n",
+    # should the git program ever touch the store, it rewrites no bytes
+    "info/attributes": b"* -text -eol -filter -ident -working-tree-encoding\n",
+    "agentrewind-store": b"%d\n" % STORE_FORMAT,
+}
+_ERRORS = (KeyError, ValueError, AssertionError, OSError, zlib.error, NotGitRepository)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitInfo:
+    """A snapshot: its trees, the blob of its path rules, its predecessor, when and what for."""
+
+    commit: CommitId
+    root: DirectoryIds
+    policy: bytes
+    parents: tuple[CommitId, ...]
+    label: str
+    at: int
+
+
+class SnapshotStore:
+    """The snapshots of one workspace; safe to be used by several processes at once.
+
+    Use `open`. Writers share a lock that only `exclusively` (for gc) keeps out.
+    """
+
+    def __init__(self, git_dir: Path) -> None:
+        self.git_dir = git_dir
+        self.packs = git_dir / "objects" / "pack"
+        self._lock_path = git_dir / "agentrewind.lock"
+        self._open_packs: dict[str, Pack] = {}
+        self._where: dict[bytes, str] = {}
+        self._generation = b""
+        self._lock: int | None = None
+        self._directories: dict[DirectoryIds, StoredDirectory] = {}
+        self._release = weakref.finalize(self, _close_all, self._open_packs)
+
+    @classmethod
+    def open(cls, git_dir: Path) -> SnapshotStore:
+        """The store in this directory, made (readable by its owner only) where there is none.
+
+        Raises:
+            StorageError: it cannot be made or read.
+            UnsupportedFormatError: a newer version made it.
+        """
+        with storage_errors(git_dir):
+            git_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in ("objects/pack", "refs", "info"):
+                (git_dir / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name, data in _FILES.items():
+                if not (git_dir / name).exists():
+                    _replace(git_dir / name, data)
+            (git_dir / "agentrewind.lock").touch(mode=0o600)
+            found = (git_dir / "agentrewind-store").read_bytes().strip()
+        if not found.isdigit() or int(found) > STORE_FORMAT:
+            raise UnsupportedFormatError(found=int(found) if found.isdigit() else -1, known=STORE_FORMAT)
+        store = cls(git_dir)
+        store.reload()
+        return store
+
+    def close(self) -> None:
+        """Release files and memory; the store may not be used afterwards."""
+        self._release()
+        self._where.clear()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    @contextmanager
+    def writing(self) -> Iterator[bool]:
+        """Hold gc off while objects are added and named; gives whether gc ran since the last time."""
+        with self._held(LOCK_SH):
+            changed = self._read_generation() != self._generation
+            if changed:
+                self.reload()
+            yield changed
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Keep every writer out, and tell them afterwards that objects may be gone."""
+        with self._held(LOCK_EX):
+            self.reload()
+            try:
+                yield
+            finally:
+                with storage_errors(self.git_dir):
+                    _replace(self.git_dir / "generation", os.urandom(8).hex().encode())
+                self.reload()
+
+    @contextmanager
+    def _held(self, kind: int) -> Iterator[None]:
+        with storage_errors(self.git_dir):
+            if self._lock is None:
+                self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            flock(self._lock, kind)
+        try:
+            yield
+        finally:
+            flock(self._lock, LOCK_UN)
+
+    def _read_generation(self) -> bytes:
+        try:
+            return (self.git_dir / "generation").read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def reload(self) -> None:
+        """See what other processes did to the packs."""
+        with storage_errors(self.git_dir):
+            self._generation = self._read_generation()
+            names = {path.stem for path in self.packs.glob("pack-*.idx")}
+            for gone in set(self._open_packs) - names:
+                self._open_packs.pop(gone).close()
+            self._where = {}
+            for name in sorted(names):
+                self.register(self.packs / name)
+
+    def register(self, pack: Path) -> None:
+        """Make the objects of a published pack known (path without suffix)."""
+        name = pack.name
+        if name not in self._open_packs:
+            self._open_packs[name] = Pack(str(pack), object_format=DEFAULT_OBJECT_FORMAT)
+        try:
+            ids = index_ids(pack.with_suffix(".idx").read_bytes())
+        except (OSError, ValueError):
+            return  # another process removed it, or `verify` will name it
+        self._where.update(dict.fromkeys(ids, name))
+
+    # objects
+
+    def new_pack(self) -> PackWriter:
+        """A writer for the objects of one snapshot; see `publish`."""
+        return PackWriter(self.packs, self._where)
+
+    def publish(self, writer: PackWriter) -> None:
+        """Make what was written part of the store."""
+        pack = writer.publish()
+        if pack is not None:
+            self.register(pack)
+
+    def contains(self, oid: bytes) -> bool:
+        return oid in self._where
+
+    def ids(self) -> set[bytes]:
+        """Every object of the store."""
+        return set(self._where)
+
+    def pack_names(self) -> list[str]:
+        return sorted(self._open_packs)
+
+    def read(self, oid: bytes) -> tuple[int, bytes]:
+        """The kind and bytes of an object.
+
+        Raises:
+            MissingSnapshotError: it is missing or damaged.
+        """
+        try:
+            return self._read(oid)
+        except _ERRORS:
+            self.reload()  # another process may have put the packs together
+        try:
+            return self._read(oid)
+        except _ERRORS as error:
+            reason = "not in the store" if isinstance(error, KeyError) else f"damaged ({error})"
+            raise MissingSnapshotError(oid.hex(), f"the object is {reason}") from error
+
+    def _read(self, oid: bytes) -> tuple[int, bytes]:
+        kind, data = self._open_packs[self._where[oid]].get_raw(ObjectID(oid.hex().encode()))
+        return kind, data if isinstance(data, bytes) else b"".join(data)
+
+    def blob(self, oid: bytes) -> bytes:
+        """The bytes of a blob."""
+        return self._of_kind(oid, BLOB)
+
+    def tree(self, oid: bytes) -> list[TreeItem]:
+        """The entries of a tree."""
+        try:
+            return decode_tree(self._of_kind(oid, TREE))
+        except ValueError as error:
+            raise MissingSnapshotError(oid.hex(), str(error)) from error
+
+    def _of_kind(self, oid: bytes, kind: int) -> bytes:
+        found, data = self.read(oid)
+        if found != kind:
+            raise MissingSnapshotError(oid.hex(), "the object is of another kind")
+        return data
+
+    def directory(self, ids: DirectoryIds) -> StoredDirectory:
+        """A directory of some snapshot."""
+        known = self._directories.get(ids)
+        if known is not None:
+            return known
+        meta = self._of_kind(ids.meta, TREE)
+        try:
+            found = stored_directory(self._of_kind(ids.tree, TREE), meta, self.blob(sidecar_id(meta)))
+        except ValueError as error:
+            raise MissingSnapshotError(ids.meta.hex(), str(error)) from error
+        if len(self._directories) >= 4096:
+            self._directories.clear()
+        self._directories[ids] = found
+        return found
+
+    # commits and refs
+
+    def add_commit(
+        self,
+        writer: PackWriter,
+        *,
+        root: DirectoryIds,
+        policy: bytes,
+        parents: Sequence[CommitId],
+        label: str,
+        at: str,
+    ) -> CommitId:
+        """Add a commit to the pack that holds its objects; `at` is ISO 8601 text."""
+        items = [
+            TreeItem(MODE_DIRECTORY, b"files", root.tree),
+            TreeItem(MODE_DIRECTORY, b"meta", root.meta),
+            TreeItem(MODE_FILE, b"policy", policy),
+        ]
+        commit = Commit()
+        commit.tree = ObjectID(writer.add(TREE, encode_tree(items)).hex().encode())
+        commit.parents = [ObjectID(parent.encode()) for parent in parents]
+        commit.author = commit.committer = _IDENTITY
+        commit.author_time = commit.commit_time = int(datetime.fromisoformat(at).timestamp())
+        commit.author_timezone = commit.commit_timezone = 0
+        commit.message = label.encode("utf-8", "backslashreplace") + b"\n"
+        return CommitId(writer.add(COMMIT, commit.as_raw_string()).hex())
+
+    def commit(self, commit: CommitId) -> CommitInfo:
+        """What a commit says.
+
+        Raises:
+            UsageError: not a commit id.
+            MissingSnapshotError: it is missing, damaged, or none of ours.
+        """
+        if not _COMMIT_ID.fullmatch(commit):
+            raise UsageError(f"{commit!r} is no snapshot id; one has 40 hexadecimal digits")
+        try:
+            found = Commit.from_string(self._of_kind(bytes.fromhex(commit), COMMIT))
+            items = {item.name: item.oid for item in self.tree(bytes.fromhex(found.tree.decode()))}
+            return CommitInfo(
+                commit=commit,
+                root=DirectoryIds(tree=items[b"files"], meta=items[b"meta"]),
+                policy=items[b"policy"],
+                parents=tuple(CommitId(parent.decode()) for parent in found.parents),
+                label=found.message.decode("utf-8", "replace").rstrip("\n"),
+                at=found.commit_time,
+            )
+        except MissingSnapshotError as error:
+            raise MissingSnapshotError(commit, error.reason) from error
+        except (KeyError, ValueError, AssertionError) as error:
+            raise MissingSnapshotError(commit, "it was not made by this program") from error
+
+    def refs(self) -> dict[str, CommitId]:
+        """All refs and what they name."""
+        container = DiskRefsContainer(str(self.git_dir))
+        found = {}
+        for name in container.allkeys():
+            value = container.read_ref(name)
+            if (
+                value is not None
+                and name != b"HEAD"
+                and _COMMIT_ID.fullmatch(value.decode("ascii", "replace"))
+            ):
+                found[os.fsdecode(name)] = CommitId(value.decode())
+        return found
+
+    def ref(self, name: str) -> CommitId | None:
+        """What a ref names, None where there is no such ref."""
+        value = DiskRefsContainer(str(self.git_dir)).read_ref(_checked(name))
+        return None if value is None else CommitId(value.decode())
+
+    def set_ref(self, name: str, commit: CommitId) -> None:
+        """Make a ref name a commit; by rename, so that no reader sees half of it and no lock is left."""
+        path = self.git_dir / os.fsdecode(_checked(name))
+        with storage_errors(self.git_dir):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _replace(path, commit.encode() + b"\n")
+
+    def delete_ref(self, name: str) -> None:
+        """Forget a ref; its snapshots may be dropped by the next gc. An absent ref is no error."""
+        container = DiskRefsContainer(str(self.git_dir))
+        with storage_errors(self.git_dir):
+            if _checked(name) in container.get_packed_refs():
+                container.add_packed_refs({_checked(name): None})
+            (self.git_dir / name).unlink(missing_ok=True)
+
+    # what a snapshot holds
+
+    def entries(self, commit: CommitId) -> Iterator[views.SnapshotEntry]:
+        """Everything in a snapshot, directories before what they hold, sorted by name."""
+        return views.entries(self, self.commit(commit).root)
+
+    def read_file(self, commit: CommitId, path: bytes) -> bytes:
+        """The bytes of a file, or the target of a symbolic link.
+
+        Raises:
+            UsageError: the snapshot holds no file of that path.
+            MissingSnapshotError: the store is damaged.
+        """
+        found = views.find(self, self.commit(commit).root, path)
+        if found is None or found.kind is views.EntryKind.DIRECTORY:
+            raise UsageError(f"snapshot {commit} holds no file {views.shown(path)!r}")
+        return b"".join(views.contents(self, found))
+
+    def diff(self, before: CommitId, after: CommitId) -> tuple[Change, ...]:
+        """What changed from one snapshot to another, sorted by path; times alone are no change."""
+        return views.diff(self, self.commit(before).root, self.commit(after).root)
+
+    def left_out(self, commit: CommitId) -> tuple[str, ...]:
+        """What a snapshot does not hold and why, as `path (reason)`."""
+        return tuple(
+            f"{views.shown(path)} ({why.explanation})"
+            for path, why in views.omissions(self, self.commit(commit).root)
+        )
+
+
+def _checked(name: str) -> Ref:
+    raw = Ref(name.encode())
+    if not name.startswith("refs/") or (
+        not check_ref_format(Ref(raw.removeprefix(b"refs/"))) and "/" in name[5:]
+    ):
+        raise UsageError(f"{name!r} is no usable ref name; one looks like 'refs/runs/NAME'")
+    return raw
+
+
+def _close_all(packs: dict[str, Pack]) -> None:
+    while packs:
+        packs.popitem()[1].close()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,129 @@
+"""Makes the git trees and sidecars of directories that changed, and reads them back.
+
+A snapshot's tree has three entries: `files` holds the workspace under its real names, `meta` mirrors its
+directories (each with its sidecar as `m`, sub-directories as `d<name>`, pieces of large files as `c<name>`),
+and `policy` is a blob with the path rules in force.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agentrewind.workspace.contents import Sink
+from agentrewind.workspace.inventory import Directory, FileEntry
+from agentrewind.workspace.objects import (
+    BLOB,
+    MODE_DIRECTORY,
+    MODE_EXECUTABLE,
+    MODE_FILE,
+    MODE_LINK,
+    TREE,
+    TreeItem,
+    decode_tree,
+    encode_tree,
+)
+from agentrewind.workspace.sidecar import FileFacts, FileKind, Sidecar, decode_sidecar, encode_sidecar
+
+SIDECAR = b"m"
+
+
+def write_trees(directory: Directory, sink: Sink) -> tuple[bytes, bytes]:
+    """The ids of a directory's `files` and `meta` trees, made anew only where something changed."""
+    if directory.tree is not None and directory.meta is not None:
+        return directory.tree, directory.meta
+    tree: list[TreeItem] = []
+    meta: list[TreeItem] = []
+    facts: dict[bytes, FileFacts] = {}
+    for name, child in directory.children.items():
+        raw = os.fsencode(name)
+        if isinstance(child, Directory):
+            inner_tree, inner_meta = write_trees(child, sink)
+            tree.append(TreeItem(MODE_DIRECTORY, raw, inner_tree))
+            meta.append(TreeItem(MODE_DIRECTORY, b"d" + raw, inner_meta))
+            continue
+        tree.append(TreeItem(_git_mode(child), raw, child.oid))
+        if child.pieces is not None:
+            meta.append(TreeItem(MODE_DIRECTORY, b"c" + raw, child.pieces))
+        facts[raw] = FileFacts(
+            kind=child.kind, mode=child.mode, mtime_ns=child.mtime_ns, size=child.size, leader=child.leader
+        )
+    sidecar = Sidecar(
+        mode=directory.mode,
+        mtime_ns=directory.mtime_ns,
+        files=facts,
+        omitted={os.fsencode(name): reason for name, reason in directory.omitted.items()},
+    )
+    meta.append(TreeItem(MODE_FILE, SIDECAR, sink.add(BLOB, encode_sidecar(sidecar))))
+    directory.tree = sink.add(TREE, encode_tree(tree))
+    directory.meta = sink.add(TREE, encode_tree(meta))
+    return directory.tree, directory.meta
+
+
+def _git_mode(entry: FileEntry) -> int:
+    if entry.kind is FileKind.LINK:
+        return MODE_LINK
+    return MODE_EXECUTABLE if entry.mode & 0o100 else MODE_FILE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryIds:
+    """The two trees of a stored directory."""
+
+    tree: bytes
+    meta: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDirectory:
+    """A directory of a snapshot: its sidecar, the blobs of its leaves, its sub-directories."""
+
+    sidecar: Sidecar
+    blobs: Mapping[bytes, bytes]
+    pieces: Mapping[bytes, bytes]
+    links: frozenset[bytes]
+    directories: Mapping[bytes, DirectoryIds]
+
+
+def stored_directory(tree: bytes, meta: bytes, sidecar: bytes) -> StoredDirectory:
+    """A directory from the bytes of its two trees and its sidecar.
+
+    Raises:
+        ValueError: they do not fit together.
+    """
+    items = {item.name: item for item in decode_tree(tree)}
+    beside = {item.name: item.oid for item in decode_tree(meta)}
+    facts = decode_sidecar(sidecar)
+    directories = {}
+    for name, item in items.items():
+        if item.mode == MODE_DIRECTORY:
+            inner = beside.get(b"d" + name)
+            if inner is None:
+                raise ValueError(f"directory {name!r} has no sidecar")
+            directories[name] = DirectoryIds(tree=item.oid, meta=inner)
+        elif name not in facts.files:
+            raise ValueError(f"the sidecar does not know {name!r}")
+    blobs = {name: item.oid for name, item in items.items() if item.mode != MODE_DIRECTORY}
+    missing = sorted(set(facts.files) - set(blobs))
+    if missing:
+        raise ValueError(f"the sidecar names {missing[0]!r}, the tree does not")
+    return StoredDirectory(
+        sidecar=facts,
+        blobs=blobs,
+        pieces={name[1:]: oid for name, oid in beside.items() if name.startswith(b"c")},
+        links=frozenset(name for name, item in items.items() if item.mode == MODE_LINK),
+        directories=directories,
+    )
+
+
+def sidecar_id(meta: bytes) -> bytes:
+    """The blob that holds the sidecar, from the bytes of a `meta` tree.
+
+    Raises:
+        ValueError: it names none.
+    """
+    for item in decode_tree(meta):
+        if item.name == SIDECAR:
+            return item.oid
+    raise ValueError("a directory without a sidecar")

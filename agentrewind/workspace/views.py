@@ -1,0 +1,212 @@
+"""What a snapshot holds and how two differ, worked out from its stored directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from agentrewind.record import Change
+from agentrewind.workspace.objects import TreeItem
+from agentrewind.workspace.sidecar import FileFacts, FileKind, Omission
+from agentrewind.workspace.trees import DirectoryIds, StoredDirectory
+
+
+class Directories(Protocol):
+    """Gives stored directories and objects."""
+
+    def directory(self, ids: DirectoryIds) -> StoredDirectory: ...
+    def blob(self, oid: bytes) -> bytes: ...
+    def tree(self, oid: bytes) -> list[TreeItem]: ...
+
+
+class EntryKind(StrEnum):
+    """What stands under a path of a snapshot."""
+
+    FILE = "file"
+    LINK = "link"
+    DIRECTORY = "directory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotEntry:
+    """One path of a snapshot.
+
+    Attributes:
+        mode: permission bits.
+        oid: the blob (of a large file: its description), or the tree of a directory.
+        pieces: the tree that holds the pieces of a large file.
+        leader: for a further hard link, the path whose file it is.
+    """
+
+    path: bytes
+    kind: EntryKind
+    mode: int
+    mtime_ns: int
+    oid: bytes
+    pieces: bytes | None = None
+    leader: bytes | None = None
+
+
+def shown(path: bytes) -> str:
+    """A path as text that every encoder accepts: bytes that are no UTF-8 stand as backslash escapes."""
+    return path.decode("utf-8", "backslashreplace")
+
+
+def entries(store: Directories, root: DirectoryIds) -> Iterator[SnapshotEntry]:
+    """Every path of a snapshot, the root aside, directories before what they hold."""
+    return _entries(store, root, root, b"")
+
+
+def _entries(
+    store: Directories, root: DirectoryIds, ids: DirectoryIds, prefix: bytes
+) -> Iterator[SnapshotEntry]:
+    directory = store.directory(ids)
+    for name in sorted([*directory.blobs, *directory.directories]):
+        inner = directory.directories.get(name)
+        if inner is None:
+            yield leaf(store, root, directory, prefix, name)
+        else:
+            own = store.directory(inner).sidecar
+            yield SnapshotEntry(
+                path=prefix + name,
+                kind=EntryKind.DIRECTORY,
+                mode=own.mode,
+                mtime_ns=own.mtime_ns,
+                oid=inner.tree,
+            )
+            yield from _entries(store, root, inner, prefix + name + b"/")
+
+
+def leaf(
+    store: Directories, root: DirectoryIds, directory: StoredDirectory, prefix: bytes, name: bytes
+) -> SnapshotEntry:
+    """A file or link of a stored directory; a further hard link gets mode and time from its leader."""
+    facts = directory.sidecar.files[name]
+    pieces = directory.pieces.get(name)
+    if facts.leader is not None:
+        first = find(store, root, facts.leader)
+        if first is not None:
+            facts = FileFacts(kind=facts.kind, mode=first.mode, mtime_ns=first.mtime_ns, leader=facts.leader)
+            pieces = first.pieces
+    return SnapshotEntry(
+        path=prefix + name,
+        kind=EntryKind.LINK if name in directory.links else EntryKind.FILE,
+        mode=facts.mode,
+        mtime_ns=facts.mtime_ns,
+        oid=directory.blobs[name],
+        pieces=pieces,
+        leader=facts.leader,
+    )
+
+
+def find(store: Directories, root: DirectoryIds, path: bytes) -> SnapshotEntry | None:
+    """The entry of a path, None where the snapshot has none."""
+    ids: DirectoryIds | None = root
+    *parents, name = path.split(b"/")
+    for parent in parents:
+        ids = store.directory(ids).directories.get(parent) if ids else None
+    if ids is None:
+        return None
+    directory = store.directory(ids)
+    if name in directory.blobs:
+        return leaf(store, root, directory, b"/".join([*parents, b""]), name)
+    inner = directory.directories.get(name)
+    if inner is None:
+        return None
+    own = store.directory(inner).sidecar
+    return SnapshotEntry(
+        path=path, kind=EntryKind.DIRECTORY, mode=own.mode, mtime_ns=own.mtime_ns, oid=inner.tree
+    )
+
+
+def contents(store: Directories, entry: SnapshotEntry) -> Iterator[bytes]:
+    """The bytes of a file piece by piece, or the target of a link."""
+    if entry.pieces is None:
+        yield store.blob(entry.oid)
+    else:
+        for item in store.tree(entry.pieces):
+            yield store.blob(item.oid)
+
+
+def omissions(store: Directories, root: DirectoryIds) -> list[tuple[bytes, Omission]]:
+    """Everything that a snapshot leaves out, sorted by path."""
+    found = []
+    pending = [(b"", root)]
+    while pending:
+        prefix, ids = pending.pop()
+        directory = store.directory(ids)
+        found += [(prefix + name, why) for name, why in directory.sidecar.omitted.items()]
+        pending += [(prefix + name + b"/", inner) for name, inner in directory.directories.items()]
+    return sorted(found)
+
+
+def diff(store: Directories, before: DirectoryIds, after: DirectoryIds) -> tuple[Change, ...]:
+    """What differs between two snapshots, sorted by path.
+
+    A path is A(dded), D(eleted), M(odified: contents, mode or hard links) or T (another type). A directory is
+    named when its mode changed, its type changed, or it came or went empty; times alone are no change.
+    """
+    changes = list(_diff(store, before, after, b""))
+    return tuple(sorted(changes, key=lambda change: change.path))
+
+
+def _diff(store: Directories, before: DirectoryIds, after: DirectoryIds, prefix: bytes) -> Iterator[Change]:
+    if before == after:
+        return
+    old, new = store.directory(before), store.directory(after)
+    for name in sorted({*old.blobs, *old.directories, *new.blobs, *new.directories}):
+        path = prefix + name
+        old_inner, new_inner = old.directories.get(name), new.directories.get(name)
+        if old_inner is not None and new_inner is not None:
+            if old_inner != new_inner:
+                if store.directory(old_inner).sidecar.mode != store.directory(new_inner).sidecar.mode:
+                    yield Change(status="M", path=path)
+                yield from _diff(store, old_inner, new_inner, path + b"/")
+        else:
+            yield from _diff_name(store, old, new, path)
+
+
+def _diff_name(
+    store: Directories, old: StoredDirectory, new: StoredDirectory, path: bytes
+) -> Iterator[Change]:
+    name = path.rpartition(b"/")[2]
+    old_inner, new_inner = old.directories.get(name), new.directories.get(name)
+    was, now = _kind(old, name), _kind(new, name)
+    if was is None:
+        yield from _whole(store, new_inner, path, "M" if name in old.sidecar.omitted else "A")
+    elif now is None:
+        yield from _whole(store, old_inner, path, "M" if name in new.sidecar.omitted else "D")
+    elif was is not now:
+        yield Change(status="T", path=path)
+        if old_inner is not None:
+            yield from _inside(store, old_inner, path, "D")
+        if new_inner is not None:
+            yield from _inside(store, new_inner, path, "A")
+    elif old.blobs[name] != new.blobs[name] or _marks(old, name) != _marks(new, name):
+        yield Change(status="M", path=path)
+
+
+def _kind(directory: StoredDirectory, name: bytes) -> EntryKind | None:
+    if name in directory.directories:
+        return EntryKind.DIRECTORY
+    if name in directory.blobs:
+        return EntryKind.LINK if name in directory.links else EntryKind.FILE
+    return None
+
+
+def _marks(directory: StoredDirectory, name: bytes) -> tuple[int, bytes | None]:
+    facts = directory.sidecar.files[name]
+    return (0 if facts.kind is FileKind.LINK else facts.mode), facts.leader
+
+
+def _whole(store: Directories, inner: DirectoryIds | None, path: bytes, status: str) -> Iterator[Change]:
+    inside = list(_inside(store, inner, path, status)) if inner is not None else []
+    yield from inside or [Change(status=status, path=path)]
+
+
+def _inside(store: Directories, ids: DirectoryIds, path: bytes, status: str) -> Iterator[Change]:
+    directory = store.directory(ids)
+    for name in [*directory.blobs, *directory.directories]:
+        yield from _whole(store, directory.directories.get(name), path + b"/" + name, status)
