@@ -101,13 +101,15 @@ class Salvage:
         """Takes the whole records out of a damaged line, and names what lies between them."""
         position = 0
         for start, end in _sealed_spans(line):
+            if 0 < position == start:
+                self._damage(b"", offset + start, "the line break between two records is missing", lost=False)
             self._gap(line[position:start], offset + position, cut=False)
             self._take(line[start:end], offset + start)
             position = end
         self._gap(line[position:], offset + position, cut=cut)
 
     def _gap(self, span: bytes, offset: int, *, cut: bool) -> None:
-        if not span or span == CANCEL:
+        if not span:
             return
         if cut:
             self._damage(span, offset, "the line was cut while it was being written", lost=False)
