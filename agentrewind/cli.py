@@ -1,0 +1,153 @@
+"""The command line: the table of commands, and the one place where errors become exit codes.
+
+Commands are named by import path and loaded when they are called, so that help is quick and those that
+stand above this package can be named without being imported.
+"""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from agentrewind import __version__
+from agentrewind.clock import SystemClock
+from agentrewind.commands.session import Session
+from agentrewind.errors import AgentRewindError
+
+COMMANDS = {
+    "demo": ("harness_adapters.demo.command:demo", "The whole story offline, with a scripted model."),
+    "run": ("agentrewind.commands.run:run", "Run an agent under the layer, or go on with a run."),
+    "list": ("agentrewind.commands.list:list_runs", "List runs, newest first."),
+    "log": ("agentrewind.commands.log:log", "Show a run's tree of nodes."),
+    "show": ("agentrewind.commands.show:show", "Show one node whole."),
+    "candidates": (
+        "agentrewind.commands.candidates:candidates",
+        "Show where the agent could go back to.",
+    ),
+    "replay": ("agentrewind.commands.replay:replay", "Run a run again with no provider and no tool."),
+    "restore": ("agentrewind.commands.restore:restore", "Bring back the files of a node."),
+    "undo": ("agentrewind.commands.undo:undo", "Take back the last restore or rewind."),
+    "verify": ("agentrewind.commands.verify:verify", "Check that logs and snapshots are whole."),
+}
+"""Name, where it is, and its short help, which stands here so that `--help` imports none of them."""
+
+EXIT_INTERRUPTED = 130
+EXIT_CLOSED_PIPE = 141
+
+
+class CommandTable(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = pkgutil.resolve_name(COMMANDS[cmd_name][0])
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(
+    cls=CommandTable,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 the job failed, 2 wrong usage, 3 divergence, 4 damaged or missing data, "
+    "5 refused to protect data.",
+)
+@click.version_option(__version__, prog_name="agentrewind")
+@click.pass_context
+def agentrewind(context: click.Context) -> None:
+    """A runtime layer around a coding agent that lets it go back.
+
+    RUN is a run's id, a unique beginning of one, or `last`. NODE is a record_uid as `log` shows it, and
+    means the workspace before that node ran. Runs are kept in $AGENTREWIND_HOME (default:
+    $XDG_STATE_HOME/agentrewind).
+    """
+    environment = dict(os.environ)
+    if environment.get("NO_COLOR"):
+        context.color = False
+    context.obj = Session(environment=environment, directory=_current_directory(), clock=SystemClock())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code; errors are told in one line, never a traceback."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        # what a locale cannot show is better shown escaped than not at all
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run(given))
+
+
+def _run(given: Sequence[str]) -> int:
+    as_json = "--json" in given[: given.index("--")] if "--" in given else "--json" in given
+    try:
+        code = _invoke(given, as_json=as_json)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except BrokenPipeError:
+        _swallow_output()
+        return EXIT_CLOSED_PIPE
+    return code
+
+
+def _invoke(given: Sequence[str], *, as_json: bool) -> int:
+    try:
+        code = agentrewind.main(given, prog_name="agentrewind", standalone_mode=False)
+    except AgentRewindError as error:
+        return _tell(error, str(error), error.exit_code, as_json=as_json)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        usage = error.ctx.get_usage() if isinstance(error, click.UsageError) and error.ctx else ""
+        if usage:
+            click.echo(usage, err=True)
+        return _tell(error, error.format_message(), error.exit_code, as_json=as_json)
+    except SystemExit as error:
+        # click ends so by itself when the reader of the output is gone
+        raise BrokenPipeError from error
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return EXIT_INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _tell(error: Exception, message: str, code: int, *, as_json: bool) -> int:
+    from agentrewind.commands.output import emit
+    from agentrewind.display_text import printable
+
+    click.echo(f"error: {printable(message)}", err=True)
+    if as_json:
+        emit({"error": {"type": type(error).__name__, "message": message}})
+    return code
+
+
+def _swallow_output() -> None:
+    """The reader is gone: let what is still buffered go nowhere, so that the interpreter ends in peace."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            os.dup2(nowhere, stream.fileno())
+
+
+def _current_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path("/")
+
+
+if __name__ == "__main__":
+    main()
