@@ -170,6 +170,7 @@ class Inventory:
             self.links_changed = True
         else:
             self._unlink(directory, name)
+            _lead(directory, name, None)
 
     def omit(self, directory: Directory, name: str, reason: Omission) -> None:
         """Note that a name is left out, and why."""

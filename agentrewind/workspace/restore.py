@@ -177,8 +177,8 @@ def _open_up(root: int, path: bytes) -> None:
         make_accessible(handle, name)
     except OSError as error:
         raise RestoreError(
-            f"cannot restore: {shown(path)!r} cannot be read ({error.strerror}), so what is in it could not be "
-            "brought back by undo; nothing was changed; make it readable or move it away, then restore again",
+            f"cannot restore: {shown(path)!r} cannot be read ({error.strerror}), so undo could not "
+            "bring it back; nothing was changed; make it readable or move it away, then restore again",
             [shown(path)],
         ) from error
     finally:
