@@ -28,7 +28,8 @@ def _walk(left: Json, right: Json, place: str) -> str | None:
         case str(), str():
             return None if left == right else _texts(left, right, place)
         case _:
-            same = left == right and type(left) is type(right)
+            # by their texts: 0.0 equals -0.0, and NaN differs from itself
+            same = type(left) is type(right) and repr(left) == repr(right)
             return None if same else f"{place or 'value'}: recorded {_short(left)}, asked {_short(right)}"
 
 

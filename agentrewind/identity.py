@@ -26,7 +26,8 @@ class Request:
     Attributes:
         messages: the harness's own list, normalised to JSON.
         chain: for each message the hash of the list up to and with it.
-        conversation: hash of the leading system messages and the first message after them.
+        conversation: hash of the leading system messages and the first message after them, as they were
+            when the conversation began; a list whose beginning was cut off stays in its conversation.
     """
 
     model: str
@@ -56,6 +57,7 @@ class _Known:
     messages: tuple[JsonObject, ...]
     chain: tuple[bytes, ...]
     record_uid: RecordUid | None
+    numbered: frozenset[int]
 
 
 class Conversations:
@@ -66,19 +68,19 @@ class Conversations:
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
+        self._names: dict[str, str] = {}
 
     def identify(self, *, model: str, messages: Sequence[object], tools: object) -> Request:
         """Normalise and hash a request. Raises UsageError for what JSON cannot hold."""
         plain_tools = to_json(tools)
-        opening = _opening(messages)
-        conversation = _hashed([*opening])[7:23]
+        conversation = self._conversation(messages)
         known = self._known.get(conversation)
         normal: list[JsonObject] = []
         chain: list[bytes] = []
         shared = known is not None
         for position, message in enumerate(messages):
-            if shared and known is not None and position < len(known.messages):
-                if known.messages[position] == message:
+            if shared and known is not None:
+                if _is_known(known, position, message):
                     normal.append(known.messages[position])
                     chain.append(known.chain[position])
                     continue
@@ -99,6 +101,23 @@ class Conversations:
             input_id=input_id,
         )
 
+    def _conversation(self, messages: Sequence[object]) -> str:
+        leading, first = _opening(messages)
+        name = _hashed([*leading, *first])[7:23]
+        if name not in self._names:
+            self._names[name] = self._continued(leading, messages) or name
+        return self._names[name]
+
+    def _continued(self, leading: list[JsonObject], messages: Sequence[object]) -> str | None:
+        """The conversation with these system messages that has heard one of these answers before."""
+        answers = [each for each in map(_object, messages) if each.get("role") == "assistant"]
+        for name, known in self._known.items():
+            if [*known.messages[: len(leading)]] == leading and any(
+                answer in known.messages for answer in reversed(answers)
+            ):
+                return name
+        return None
+
     def by_reference(self, request: Request) -> MessageList:
         """The request's messages as a reference to the conversation's last recorded request."""
         known = self._known.get(request.conversation)
@@ -109,17 +128,45 @@ class Conversations:
 
     def remember(self, request: Request, record_uid: RecordUid | None) -> None:
         """From now on the conversation's next request refers to this one (None: it cannot be referred to)."""
-        self._known[request.conversation] = _Known(request.messages, request.chain, record_uid)
+        known = self._known.get(request.conversation)
+        keep = _common(known.chain, request.chain) if known else 0
+        numbered = {place for place in known.numbered if place < keep} if known else set()
+        numbered.update(
+            place for place in range(keep, len(request.messages)) if _has_number(request.messages[place])
+        )
+        self._known[request.conversation] = _Known(
+            request.messages, request.chain, record_uid, frozenset(numbered)
+        )
 
 
-def _opening(messages: Sequence[object]) -> list[Json]:
-    opening: list[Json] = []
+def _is_known(known: _Known, position: int, message: object) -> bool:
+    if position >= len(known.messages) or known.messages[position] != message:
+        return False
+    # 1, True and 1.0 are equal to Python and three different texts in JSON
+    return position not in known.numbered or (
+        canonical_bytes(_object(message)) == canonical_bytes(known.messages[position])
+    )
+
+
+def _has_number(value: Json) -> bool:
+    match value:
+        case dict():
+            return any(map(_has_number, value.values()))
+        case list():
+            return any(map(_has_number, value))
+        case _:
+            return isinstance(value, bool | int | float)
+
+
+def _opening(messages: Sequence[object]) -> tuple[list[JsonObject], list[JsonObject]]:
+    """The leading system messages, and the first message after them if there is one."""
+    leading: list[JsonObject] = []
     for message in messages:
         plain = _object(message)
-        opening.append(plain)
         if plain.get("role") not in _LEADING:
-            break
-    return opening
+            return leading, [plain]
+        leading.append(plain)
+    return leading, []
 
 
 def _object(message: object) -> JsonObject:
