@@ -16,7 +16,8 @@ AgentRewindError
 │   └── OutsideChangesError
 ├── RestoreError                exit 1   a restore did not end in the state it promised
 ├── StorageError                exit 1   the store cannot be written (disk full, permissions)
-└── HarnessError                exit 1   the agent or its provider failed
+├── HarnessError                exit 1   the agent or its provider failed
+└── InternalError               exit 1   a defect of this package
 ```
 """
 
@@ -152,6 +153,15 @@ class RestoreError(AgentRewindError):
 
 class StorageError(AgentRewindError):
     """The store cannot be written; nothing was half-recorded, and the run stops before the next effect."""
+
+
+class InternalError(AgentRewindError):
+    """A defect of this package: the run is kept and stops before the next effect."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(
+            f"the runtime layer failed: {type(cause).__name__}: {cause} (a defect; please report it with agent.log)"
+        )
 
 
 class HarnessError(AgentRewindError):

@@ -209,7 +209,7 @@ class _Supervisor:
         command = [sys.executable, "-P", "-m", "agentrewind.attempt"]
         if self._on_divergence is not None:
             command += ["--on-divergence", self._on_divergence.value]
-        with (self._run.directory / "agent.log").open("ab") as log:
+        with open(self._run.directory / "agent.log", "ab", opener=_private) as log:  # noqa: PTH123 - Path has no opener
             child = subprocess.Popen(
                 command,
                 env=self._composed(timeline),
@@ -352,6 +352,10 @@ def _owning(around: Surroundings, root: Path, run_id: str) -> Iterator[None]:
         if lock.taken_over:
             around.tell(f"took over the workspace from {lock.taken_over}")
         yield
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _versions() -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError
+from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError, InternalError
 from agentrewind.identity import Conversations, Request
 from agentrewind.raised import rebuild_exception, record_exception
 from agentrewind.record import ErrorRecord, InputId, JsonObject, LlmNode, RecordUid
@@ -205,6 +205,8 @@ class Gate:
             yield
         except AgentRewindError as error:
             raise self.latch.stop(error) from error
+        except Exception as error:
+            raise self.latch.stop(InternalError(error)) from error
 
 
 @contextmanager
