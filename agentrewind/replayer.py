@@ -106,6 +106,8 @@ class Replayer:
         self._by_request: dict[InputId, deque[LlmNode]] = {}
         self._tools: dict[ToolKey, ToolNode] = {}
         self._interrupted: dict[ToolKey, Started] = {}
+        self._talks: dict[str, str] = {}
+        self._failing: tuple[LlmNode, int] | None = None
         self.served = 0
         for node in path:
             match node:
@@ -129,11 +131,13 @@ class Replayer:
         return len(self._pending)
 
     def llm(self, request: Request) -> LlmDecision:
-        """Decide an LLM call."""
+        """Decide an LLM call. A node that failed is served as often as it was attempted."""
+        if (node := self._tried_again(request)) is not None:
+            return ServeLlm(node=node)
         if (node := self._exact(request)) is not None:
-            return ServeLlm(node=self._serve(node))
+            return ServeLlm(node=self._serve(node, request))
         if self._pending:
-            return self._differs(next(iter(self._pending.values())), request)
+            return self._differs(self._expected(request), request)
         if self._checkpoint is not None:
             return self._at_checkpoint(self._checkpoint, request)
         if self._mode is Mode.REPLAY:
@@ -142,10 +146,11 @@ class Replayer:
 
     def tool(self, key: ToolKey, *, name: str, input_id: InputId, arguments: Json) -> ToolDecision:
         """Decide a tool call."""
+        self._failing = None
         if (node := self._tools.get(key)) is not None:
             return self._serve_tool(key, node, name=name, input_id=input_id, arguments=arguments)
-        if (started := self._interrupted.pop(key, None)) is not None and self._mode is not Mode.REPLAY:
-            return Interrupted(started=started)
+        if self._mode is not Mode.REPLAY and (started := self._interrupted.get(key)) is not None:
+            return self._interrupt(key, started, name=name, input_id=input_id)
         if self.exhausted and self._mode is not Mode.REPLAY:
             return Live()
         if self._mode is Mode.REPLAY and not self._pending:
@@ -162,11 +167,42 @@ class Replayer:
         waiting = self._by_request.get(request.input_id)
         return waiting[0] if waiting else None
 
-    def _serve(self, node: LlmNode) -> LlmNode:
+    def _tried_again(self, request: Request) -> LlmNode | None:
+        """The node that failed last, while the harness tries as often as it did when it was recorded."""
+        failing, self._failing = self._failing, None
+        if failing is None or failing[1] < 1 or failing[0].input_id != request.input_id:
+            return None
+        self._failing = failing[0], failing[1] - 1
+        return failing[0]
+
+    def _expected(self, request: Request) -> LlmNode:
+        """The recorded call that stands where this one was made: the next of its conversation."""
+        talk = self._talks.get(request.conversation, request.conversation)
+        for node in self._pending.values():
+            if node.conversation == talk:
+                return node
+        taken = frozenset(self._talks.values())
+        free = (node for node in self._pending.values() if node.conversation not in taken)
+        return next(free, next(iter(self._pending.values())))
+
+    def _serve(self, node: LlmNode, request: Request) -> LlmNode:
         del self._pending[node.record_uid]
         self._by_request[node.input_id].remove(node)
+        self._talks[request.conversation] = node.conversation
+        if node.error is not None:
+            self._failing = node, node.metadata.attempts - 1
         self.served += 1
         return node
+
+    def _interrupt(self, key: ToolKey, started: Started, *, name: str, input_id: InputId) -> ToolDecision:
+        if started.input_id != input_id and not self._position:
+            return Refuse(
+                record_uid=started.record_uid,
+                difference=f"a call of {started.tool_name} was interrupted here, the harness called {name}"
+                + ("" if started.tool_name != name else " with other arguments"),
+            )
+        del self._interrupted[key]
+        return Interrupted(started=started)
 
     def _serve_tool(
         self, key: ToolKey, node: ToolNode, *, name: str, input_id: InputId, arguments: Json
@@ -187,13 +223,15 @@ class Replayer:
         difference = self._explain(node, request)
         if not self._position:
             return Refuse(record_uid=node.record_uid, difference=difference)
-        return ServeLlm(node=self._serve(node), warning=difference)
+        return ServeLlm(node=self._serve(node, request), warning=difference)
 
     def _at_checkpoint(self, checkpoint: LlmNode, request: Request) -> LlmDecision:
         warning = None
         if checkpoint.input_id != request.input_id:
             warning = self._explain(checkpoint, request)
-            if not self._position:
+            # a sub-agent that goes on must not be taken for the agent that went back
+            other = self._talks.get(request.conversation, checkpoint.conversation) != checkpoint.conversation
+            if other or not self._position:
                 return Refuse(record_uid=checkpoint.record_uid, difference=warning)
         self._checkpoint = None
         return Live(checkpoint=checkpoint, warning=warning)
