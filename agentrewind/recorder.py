@@ -225,7 +225,7 @@ class Recorder:
         ordinal: int,
     ) -> ToolTicket:
         """Snapshot what came before, then make the intent durable."""
-        before = self._camera.submit(self.settle, f"before tool {name}").result()
+        before = self.settle(f"before tool {name}")
         with self._lock:
             self._close_failed()
             uid = self._next_uid()
@@ -318,7 +318,7 @@ class Recorder:
     def close(self) -> None:
         """Take the last node's snapshot and end the camera."""
         try:
-            self._camera.submit(self.settle, "end").result()
+            self.settle("end")
         finally:
             self._camera.shutdown()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from agentrewind.identity import canonical_bytes
 from agentrewind.record import (
     MAIN_WORKSPACE,
+    Change,
     Json,
     JsonObject,
     LlmNode,
@@ -120,7 +121,7 @@ def _entry(view: View, index: int, node: LlmNode, step: int) -> JsonObject:
         external.extend(follower.metadata.external)
         span = follower.metadata.workspaces.get(MAIN_WORKSPACE)
         for change in span.diff_summary if span else ():
-            files[change.path] = change.status
+            _note_change(files, change)
     shown: list[Json] = [
         {"status": status, "path": path.decode("utf-8", "backslashreplace")}
         for path, status in list(files.items())[:_FILES]
@@ -136,6 +137,15 @@ def _entry(view: View, index: int, node: LlmNode, step: int) -> JsonObject:
         "memories": [note.memory for note in view.notes if _leads_to(view, note.target) == node.record_uid],
         "external": external,
     }
+
+
+def _note_change(files: dict[bytes, str], change: Change) -> None:
+    """One entry a file, but one for all that changed inside a repository's own folder."""
+    repository, inner, _ = change.path.partition(b".git/")
+    if inner and (not repository or repository.endswith(b"/")):
+        files[repository + inner] = "M"
+    else:
+        files[change.path] = change.status
 
 
 def _leads_to(view: View, target: RecordUid) -> RecordUid:
