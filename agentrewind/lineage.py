@@ -61,7 +61,8 @@ class Stretch:
             for damage in self.segment.damages
             if damage.lost
             and (end is None or damage.offset < end)
-            and (damage.record_uid is None or self._holds(damage.record_uid))
+            # the lost line may have been the first to speak of the very node that is left out
+            and (damage.record_uid is None or damage.record_uid != self.limit or self.inclusive)
         )
 
     def _holds(self, uid: RecordUid) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import secrets
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -101,7 +102,7 @@ class Run:
 
     def size_bytes(self) -> int:
         """The bytes of all files of the run, snapshots apart, which several runs share."""
-        return sum(path.stat().st_size for path in self.directory.rglob("*") if path.is_file())
+        return sum(map(_size, self.directory.rglob("*")))
 
     def created_at(self) -> str:
         """When the run began, by its header or, where that is damaged, by its folder's date."""
@@ -164,6 +165,15 @@ class RunStore:
         """All runs, damaged ones too, newest first."""
         found = [Run(path) for path in _entries(self._runs) if path.is_dir() and path.name[0] != "."]
         return tuple(sorted(found, key=lambda run: (run.created_at(), run.run_id), reverse=True))
+
+
+def _size(path: Path) -> int:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        # the unfinished file of a live process, in place by now
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def _entries(directory: Path) -> list[Path]:

@@ -341,3 +341,12 @@ def test_a_device_without_room_is_told() -> None:
     with pytest.raises(StorageError, match="No space left on device"):
         writer.append(llm(1), durable=True)
     writer.close()
+
+
+def test_after_a_failed_sync_nothing_more_is_taken() -> None:
+    writer = SegmentWriter(Path("/dev/null"))
+    writer.append(llm(1), durable=False)
+    for record in (tool(2), tool(3)):
+        with pytest.raises(StorageError, match="cannot make durable /dev/null"):
+            writer.append(record, durable=True)
+    writer.close()

@@ -319,6 +319,17 @@ class TestGaps:
         assert line.gaps() == ()
         assert line.gaps(segment=0) == (damage,)
 
+    def test_an_altered_id_does_not_talk_a_gap_away(self) -> None:
+        damage = Damage(segment=0, offset=250, length=50, reason="altered", record_uid=uid(900002))
+        line = Timeline([replace(segment(0, llm(1), tool(2), llm(4)), damages=(damage,))])
+        assert line.gaps(until=uid(4)) == (damage,)
+
+    def test_the_lost_begin_of_the_target_itself_is_no_gap_before_it(self) -> None:
+        damage = Damage(segment=0, offset=250, length=50, reason="altered", record_uid=uid(4))
+        line = Timeline([replace(segment(0, llm(1), tool(2), llm(4)), damages=(damage,))])
+        assert line.gaps(until=uid(4)) == ()
+        assert line.gaps() == (damage,)
+
     def test_a_torn_tail_or_a_second_copy_is_no_gap(self) -> None:
         damage = Damage(segment=0, offset=150, length=50, reason="cut", lost=False)
         assert Timeline([replace(segment(0, llm(1), llm(2)), damages=(damage,))]).gaps() == ()

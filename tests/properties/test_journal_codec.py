@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import get_args
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrewind.codec import decode, decode_document, encode, encode_document, node_json
@@ -36,6 +36,7 @@ def test_every_kind_of_event_has_a_codec_and_a_strategy() -> None:
     assert set(event_kinds) == kinds
 
 
+@settings(deadline=None)
 @given(records)
 def test_decode_inverts_encode(record: Record) -> None:
     shelf = Shelf()
@@ -45,12 +46,14 @@ def test_decode_inverts_encode(record: Record) -> None:
     assert same(decode(line, get_blob=shelf.get), record)
 
 
+@settings(deadline=None)
 @given(records)
 def test_a_line_is_plain_json(record: Record) -> None:
     line = encode(record, put_blob=Shelf().put)
     assert isinstance(json.loads(line.decode()), dict)
 
 
+@settings(deadline=None)
 @given(values)
 def test_plain_form_is_inverted(value: Json) -> None:
     data = dump_plain(to_plain(value))
@@ -59,22 +62,26 @@ def test_plain_form_is_inverted(value: Json) -> None:
         assert same(load_plain(data, where="test"), value)
 
 
+@settings(deadline=None)
 @given(values)
 def test_plain_form_of_plain_form_is_inverted_as_well(value: Json) -> None:
     once = to_plain(value)
     assert same(from_plain(to_plain(once)), once)
 
 
+@settings(deadline=None)
 @given(values)
 def test_to_json_leaves_plain_data_as_it_is(value: Json) -> None:
     assert same(to_json(value), value)
 
 
+@settings(deadline=None)
 @given(objects)
 def test_documents_are_inverted(document: JsonObject) -> None:
     assert same(decode_document(encode_document(document, kind="rewind"), kind="rewind"), document)
 
 
+@settings(deadline=None)
 @given(st.one_of(llm_nodes, tool_nodes), st.none() | st.lists(objects, max_size=2))
 def test_shown_nodes_are_plain_json(node: Node, messages: list[JsonObject] | None) -> None:
     shown = node_json(node, messages=messages)

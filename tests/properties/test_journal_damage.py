@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentrewind.codec import encode
@@ -96,6 +96,7 @@ def named(found: SegmentRead) -> list[Damage]:
 # --- one law for every splice ---
 
 
+@settings(deadline=None)
 @given(
     start=st.integers(0, len(SMALL.data)),
     length=st.one_of(st.integers(0, 3), st.integers(0, 900)),
@@ -128,6 +129,7 @@ def test_all_that_is_whole_is_listed_and_every_other_byte_is_named(
     assert list(unexplained(data, found, SMALL)) == []
 
 
+@settings(deadline=None)
 @given(cut=st.integers(0, len(SMALL.data)))
 def test_a_segment_cut_at_any_byte_opens_as_a_prefix_of_itself(cut: int) -> None:
     found = read(SMALL.data[:cut])
@@ -138,6 +140,7 @@ def test_a_segment_cut_at_any_byte_opens_as_a_prefix_of_itself(cut: int) -> None
     assert all(not damage.lost for damage in found.damages if damage.length)
 
 
+@settings(deadline=None)
 @given(
     cut=st.integers(BODY, len(SMALL.data)),
     after=st.lists(st.sampled_from(list(range(100, 120))), unique=True, max_size=4),
@@ -156,6 +159,7 @@ def test_what_is_appended_after_any_cut_is_read_whole(cut: int, after: list[int]
         assert not any(damage.lost for damage in found.damages)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), max_size=30))
 def test_what_is_appended_is_what_is_read(numbers: list[int]) -> None:
     distinct = list(dict.fromkeys(numbers))
