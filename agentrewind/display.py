@@ -117,18 +117,30 @@ class PlainLines:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._segment = -1
+        self._held: Entry | None = None
 
     def update(self, story: Story, new: Iterable[tuple[int, Entry]]) -> None:
         """Print what is new."""
         for segment, entry in new:
             if segment != self._segment and segment > 0:
+                self._flush()
                 self._print(Line(rail="", text=f"— segment {segment} —"))
             self._segment = segment
-            for line in _plain(entry):
-                self._print(line)
+            self._flush()
+            # which files a call changed is known when the next one begins
+            self._held = entry
+            if entry.sort is not Sort.CALL:
+                self._flush()
 
     def close(self, story: Story) -> None:
-        """Nothing is left to do."""
+        """Print what was held back."""
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._held is not None:
+            for line in _plain(self._held):
+                self._print(line)
+        self._held = None
 
     def _print(self, line: Line) -> None:
         text = line.plain()

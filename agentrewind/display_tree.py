@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agentrewind.display_story import Entry, Sort, Story
-from agentrewind.display_text import columns, one_line, shorten
+from agentrewind.display_text import columns, shorten
 from agentrewind.record import ForkPoint, RecordUid
 
 STYLES = {
@@ -57,7 +57,7 @@ def entry_line(entry: Entry, *, width: int, rail: str = "", live: bool = False) 
     """One entry on one line of at most `width` columns."""
     indent = "     " if entry.sort in _DEEP else ""
     name = f"{entry.uid}  " if entry.uid and entry.sort is not Sort.TROUBLE else ""
-    text = _MARKS.get(entry.sort, "") + one_line(entry.text)
+    text = _MARKS.get(entry.sort, "") + (_first_line(entry.text) if entry.sort is Sort.CALL else entry.text)
     outcome = entry.outcome
     if entry.running:
         outcome = outcome or ("running" if live else "unfinished")
@@ -73,6 +73,11 @@ def entry_line(entry: Entry, *, width: int, rail: str = "", live: bool = False) 
         style=STYLES[entry.sort],
         failed=entry.failed or entry.sort is Sort.REJECTED,
     )
+
+
+def _first_line(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    return f"{first} …" if rest.strip() else first
 
 
 class _Layout:

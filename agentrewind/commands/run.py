@@ -1,0 +1,174 @@
+"""`agentrewind run`: one agent under the layer, from its start or from where it was left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentrewind.commands.output import emit, json_option
+from agentrewind.commands.session import Session
+from agentrewind.errors import UsageError
+
+if TYPE_CHECKING:
+    from agentrewind.options import RunOptions
+    from agentrewind.record import Json
+    from agentrewind.supervise import RunResult, Surroundings
+    from agentrewind.workspace.policy import Policy
+
+_NEEDED = ("harness", "model", "workspace", "task")
+
+
+@click.command("run")
+@click.option("--harness", metavar="NAME", help="Agent framework: mini-swe-agent, or package.module:Adapter.")
+@click.option("--model", metavar="MODEL", help="Model name as the harness's client takes it.")
+@click.option("--workspace", metavar="DIR", type=click.Path(path_type=Path), help="Where the agent works.")
+@click.option("--task", metavar="TEXT|@FILE", help="What the agent is to do, or a file that says it.")
+@click.option("--check", metavar="CMD", help="Validates each submission; exit 0 accepts.")
+@click.option(
+    "--strategy",
+    type=click.Choice(["rewind", "continue"]),
+    default="rewind",
+    show_default=True,
+    help="Whether the agent can go back.",
+)
+@click.option("--max-rewinds", metavar="N", type=click.IntRange(min=0), help="Rewinds allowed; any number.")
+@click.option(
+    "--memory-role",
+    type=click.Choice(["system", "user"]),
+    default="system",
+    show_default=True,
+    help="Role of the message that holds the notes carried back.",
+)
+@click.option(
+    "--on-divergence",
+    type=click.Choice(["stop", "position"]),
+    help="When a request differs from the log: stop, or go on by position. [default: stop]",
+)
+@click.option(
+    "--ablate",
+    type=click.Choice(["environment", "context", "memory"]),
+    multiple=True,
+    help="Leave this part of every rewind out; may be repeated.",
+)
+@click.option("--config", metavar="SPEC", multiple=True, help="Setting of the harness; may be repeated.")
+@click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave these paths alone; may be repeated.")
+@click.option("--volatile", metavar="PATTERN", multiple=True, help="Caches, deleted at a restore.")
+@click.option("--track-everything", is_flag=True, help="Apply no path rule at all.")
+@click.option("--resume", metavar="RUN", help="Go on with this run; takes only --on-divergence and --json.")
+@json_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
+@click.pass_context
+def run(context: click.Context, /, *, resume: str | None, as_json: bool, **given: Any) -> None:
+    """Run an agent under the layer, or go on with a run.
+
+    A run needs --harness, --model, --workspace and --task; `--resume RUN` goes on after a crash, an
+    interrupted rewind or a failure of the provider.
+    """
+    session = context.find_object(Session)
+    assert session is not None
+    if given["command"]:
+        raise UsageError(
+            "running a command of your own (`run --workspace DIR -- COMMAND`) is not there yet; "
+            "name a harness with --harness, its model with --model and the work with --task"
+        )
+    if resume is not None:
+        _refuse_others(context)
+    else:
+        _require(given)
+    from agentrewind.commands.running import document, see_through, tell_end, tell_trouble
+
+    def begin(around: Surroundings) -> RunResult:
+        return _start(given, session, around) if resume is None else _resume(session, resume, given, around)
+
+    found, result = see_through(session, begin, as_json=as_json)
+    if not as_json:
+        tell_end(found, result)
+    tell_trouble(found, result)
+    if as_json:
+        emit(document(found, result))
+    context.exit(result.exit_code)
+
+
+def _refuse_others(context: click.Context) -> None:
+    allowed = {"resume", "on_divergence", "as_json"}
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in allowed and source is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"{parameter.opts[0]} cannot be given with --resume: a run keeps what it was started with"
+            )
+
+
+def _require(given: dict[str, Any]) -> None:
+    missing = [f"--{name}" for name in _NEEDED if not given[name]]
+    if missing:
+        raise UsageError(f"{', '.join(missing)} missing: a run needs --{', --'.join(_NEEDED)}")
+
+
+def _start(given: dict[str, Any], session: Session, around: Surroundings) -> RunResult:
+    from agentrewind.supervise import NewRun, start_run
+
+    new = NewRun(
+        root=session.directory / given["workspace"],
+        harness=given["harness"],
+        model=given["model"],
+        options=_options(given, session),
+        policy=_policy(given),
+    )
+    return start_run(new, around)
+
+
+def _resume(session: Session, name: str, given: dict[str, Any], around: Surroundings) -> RunResult:
+    from agentrewind.replayer import OnDivergence
+    from agentrewind.supervise import resume_run
+
+    chosen = given["on_divergence"]
+    return resume_run(
+        session.open_run(name).run_id,
+        around,
+        on_divergence=OnDivergence(chosen) if chosen else None,
+    )
+
+
+def _options(given: dict[str, Any], session: Session) -> RunOptions:
+    from agentrewind.options import Ablation, RunOptions, Strategy
+    from agentrewind.replayer import OnDivergence
+
+    config: list[Json] = list(given["config"])
+    return RunOptions(
+        task=read_task(given["task"], session.directory),
+        check=given["check"],
+        strategy=Strategy(given["strategy"]),
+        ablations=frozenset(Ablation(each) for each in given["ablate"]),
+        max_rewinds=given["max_rewinds"],
+        memory_role=given["memory_role"],
+        on_divergence=OnDivergence(given["on_divergence"] or "stop"),
+        settings={"config": config} if config else {},
+    )
+
+
+def read_task(text: str, directory: Path) -> str:
+    """The task itself, or the text of the file that `@FILE` names."""
+    if not text.startswith("@"):
+        return text
+    path = directory / text[1:]
+    try:
+        found = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--task {text}: {path} cannot be read as UTF-8 text ({error})") from error
+    if not found.strip():
+        raise UsageError(f"--task {text}: {path} is empty")
+    return found
+
+
+def _policy(given: dict[str, Any]) -> Policy:
+    from agentrewind.workspace.policy import Policy
+
+    policy = replace(
+        Policy.default().with_excluded(given["exclude"]), track_everything=given["track_everything"]
+    )
+    policy = replace(policy, volatile=(*policy.volatile, *given["volatile"]))
+    return Policy.from_json(policy.to_json())  # which names what is wrong with a pattern

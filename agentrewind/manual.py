@@ -1,0 +1,318 @@
+"""What a person does to a run from outside: restore the files of a node, and take moves back.
+
+Every restore in place is preceded by a safety snapshot that a ref of its own keeps, and is written down
+before and after, so that `undo` finds its way back whatever is killed in between.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from agentrewind.clock import Clock
+from agentrewind.errors import DamagedError, OutsideChangesError, ProtectedError, UsageError
+from agentrewind.manual_history import Move, Step, last_move, last_recorded, outside_since, state_at
+from agentrewind.manual_index import is_index, stages_the_same
+from agentrewind.opening import Place, open_workspace, segment_ref
+from agentrewind.record import (
+    MAIN_WORKSPACE,
+    CommitId,
+    ForkPoint,
+    JsonObject,
+    RecordUid,
+    Restored,
+    SafetySnapshot,
+    WorkspaceSpan,
+)
+from agentrewind.rewind.perform import safety_ref
+from agentrewind.run_store import Run
+from agentrewind.timeline import Timeline
+from agentrewind.workspace.lock import WorkspaceLock
+from agentrewind.workspace.restore import restore_into
+from agentrewind.workspace.roots import check_root, workspace_directory
+from agentrewind.workspace.snapshots import SnapshotStore
+from agentrewind.workspace.tracker import Snapshot, Workspace
+
+
+class Outside(StrEnum):
+    """What a restore in place does with changes that no tool call made."""
+
+    STOP = "stop"
+    KEEP = "keep"
+    REVERT = "revert"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Where runs are kept, and whose home directory is never a workspace."""
+
+    home: Path
+    user_home: Path | None
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a restore did or, on a dry run, would do; `verified` is None where nothing was done."""
+
+    commit: CommitId
+    created: tuple[str, ...]
+    modified: tuple[str, ...]
+    deleted: tuple[str, ...]
+    kept: tuple[str, ...]
+    touched: tuple[str, ...] = ()
+    lost_commits: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    verified: bool | None = None
+    undone: str | None = None
+
+    def to_json(self) -> JsonObject:
+        """As the commands print it and the log keeps it."""
+        return {
+            "commit": self.commit,
+            "created": list(self.created),
+            "modified": list(self.modified),
+            "deleted": list(self.deleted),
+            "kept": list(self.kept),
+            "touched": list(self.touched),
+            "lost_commits": list(self.lost_commits),
+            "outside": list(self.outside),
+            "verified": self.verified,
+            "undone": self.undone,
+        }
+
+
+def restore_elsewhere(
+    run: Run, node: str, *, after: bool, into: Path, dry_run: bool, machine: Machine
+) -> Done:
+    """Write the state at a node into a directory that is absent or empty, and nothing else.
+
+    Raises:
+        ProtectedError: the directory holds something, or lies in the workspace or the store.
+        DamagedError: there is no whole snapshot at this node, or it cannot be read.
+    """
+    timeline = run.timeline()
+    commit = state_at(timeline, node, after=after)
+    root = _declared_root(timeline)
+    target = _free_directory(into, forbidden={"the workspace": root, "the store": machine.home.resolve()})
+    store = _open_store(machine.home, root)
+    try:
+        if dry_run:
+            paths = tuple(entry.path.decode("utf-8", "backslashreplace") for entry in store.entries(commit))
+            return Done(commit=commit, created=paths, modified=(), deleted=(), kept=())
+        report = restore_into(store, commit, target)
+        return _done(commit, report, verified=report.verified)
+    finally:
+        store.close()
+
+
+def restore_in_place(
+    run: Run, node: str, *, after: bool, outside: Outside, dry_run: bool, machine: Machine
+) -> Done:
+    """Bring the workspace itself to the state at a node.
+
+    Raises:
+        WorkspaceBusyError: a live run owns the workspace.
+        ProtectedError: a rewind waits to be finished.
+        OutsideChangesError: changes that no tool call made would be lost, and nothing says what to do.
+        DamagedError: there is no whole snapshot at this node, or it cannot be read.
+    """
+    with _opened(run, machine) as hands:
+        timeline = hands.timeline
+        commit = state_at(timeline, node, after=after)
+        steps = outside_since(timeline, timeline.node(node).record_uid)
+        taken = hands.files.snapshot(label="before a restore by a person")
+        foreign = hands.foreign(taken.commit, commit, steps)
+        keep = _settled(foreign, outside, dry_run=dry_run)
+        if dry_run:
+            return replace(_done(commit, hands.files.plan(commit, keep=keep)), outside=_texts(foreign))
+        hands.write_safety(taken)
+        report = hands.files.restore(commit, keep=keep)
+        done = replace(_done(commit, report, verified=report.verified), outside=_texts(foreign))
+        hands.write_restored(timeline.head, done, record_uid=RecordUid(node), by="person")
+        return done
+
+
+def undo(run: Run, *, outside: Outside, machine: Machine) -> Done:
+    """Go back to before the last restore or rewind; a second undo takes the first one back.
+
+    Where the move had left a branch, a new segment makes that branch the current one again.
+
+    Raises:
+        UsageError: nothing was ever moved.
+        and what `restore_in_place` raises.
+    """
+    with _opened(run, machine) as hands:
+        timeline = hands.timeline
+        move = last_move(timeline)
+        if move is None:
+            raise UsageError(f"run {run.run_id} has no restore and no rewind that could be undone")
+        if move.safety is None:
+            raise DamagedError(f"the log does not tell the state before {move.what}; it cannot be undone")
+        taken = hands.files.snapshot(label=f"before an undo of {move.what}")
+        foreign = hands.foreign(taken.commit, move.safety, move.outside)
+        keep = _settled(foreign, outside, dry_run=False)
+        opens = timeline.head + 1 if move.left is not None else None
+        hands.write_safety(taken)
+        report = hands.files.restore(move.safety, keep=keep)
+        done = replace(
+            _done(move.safety, report, verified=report.verified), outside=_texts(foreign), undone=move.what
+        )
+        if opens is not None:
+            hands.open_segment(move)
+        hands.write_restored(timeline.head if opens is None else opens, done, record_uid=None, by="undo")
+        return done
+
+
+class _Lists(Protocol):
+    """What a plan and a report have in common."""
+
+    @property
+    def created(self) -> tuple[str, ...]: ...
+    @property
+    def modified(self) -> tuple[str, ...]: ...
+    @property
+    def deleted(self) -> tuple[str, ...]: ...
+    @property
+    def kept(self) -> tuple[str, ...]: ...
+    @property
+    def touched(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hands:
+    """A run and its workspace while a person moves it; the workspace's lock is held."""
+
+    run: Run
+    timeline: Timeline
+    files: Workspace
+    store: SnapshotStore
+    clock: Clock
+
+    def foreign(self, present: CommitId, target: CommitId, steps: Collection[Step]) -> frozenset[bytes]:
+        """The paths that somebody outside changed, by the log or since, and a restore would revert."""
+        last = last_recorded(self.timeline)
+        unrecorded = [(last, present)] if last is not None else []
+        changed = {path for before, later in (*steps, *unrecorded) for path in self._changed(before, later)}
+        return frozenset(changed & {change.path for change in self.files.changes(present, target)})
+
+    def _changed(self, before: CommitId, later: CommitId) -> Iterator[bytes]:
+        for change in self.files.changes(before, later):
+            if change.status == "M" and is_index(change.path):
+                indexes = [self.store.read_file(commit, change.path) for commit in (before, later)]
+                if stages_the_same(*indexes):
+                    continue
+            yield change.path
+
+    def write_safety(self, taken: Snapshot) -> None:
+        """Pin the present state and say so durably, before anything moves."""
+        self.files.pin(taken.commit, safety_ref(self.run.run_id, f"by-hand-{taken.commit[:16]}"))
+        span = WorkspaceSpan(before_commit=taken.commit, partial=taken.partial)
+        event = SafetySnapshot(segment=None, workspaces={MAIN_WORKSPACE: span}, at=self.clock.now())
+        with self.run.writer(self.timeline.head) as writer:
+            writer.append(event, durable=True)
+
+    def write_restored(self, segment: int, done: Done, *, record_uid: RecordUid | None, by: str) -> None:
+        event = Restored(
+            record_uid=record_uid, commit=done.commit, report=done.to_json(), by=by, at=self.clock.now()
+        )
+        with self.run.writer(segment) as writer:
+            writer.append(event, durable=True)
+
+    def open_segment(self, move: Move) -> None:
+        """Make the branch that the move left the current one again."""
+        head = self.timeline.head
+        assert move.left is not None
+        nodes = self.timeline.own_nodes(move.left)
+        fork = ForkPoint(
+            run_id=self.run.run_id,
+            segment=move.left,
+            record_uid=nodes[-1].record_uid if nodes else None,
+            inclusive=True,
+        )
+        header = replace(
+            self.timeline.headers[head], segment=head + 1, forked_from=fork, created_at=self.clock.now()
+        )
+        self.run.create_segment(header)
+        self.files.set_ref(segment_ref(self.run.run_id, head + 1))
+
+
+@contextmanager
+def _opened(run: Run, machine: Machine) -> Iterator[_Hands]:
+    timeline = run.timeline()
+    root = check_root(_declared_root(timeline), home=machine.home, user_home=machine.user_home)
+    with (
+        closing(_open_store(machine.home, root)) as store,
+        WorkspaceLock.acquire(machine.home, root, owner=_owner(run)),
+    ):
+        timeline = run.timeline()  # what stood there before the lock was held may have moved on
+        if timeline.pending_rewind() is not None:
+            raise ProtectedError(
+                f"run {run.run_id} waits for a rewind to be finished; do that first: "
+                f"agentrewind run --resume {run.run_id}"
+            )
+        place = Place(run=run, root=root, store=workspace_directory(machine.home, root) / "snapshots.git")
+        files = open_workspace(place, timeline, clock=machine.clock)
+        try:
+            yield _Hands(run=run, timeline=timeline, files=files, store=store, clock=machine.clock)
+        finally:
+            files.close()
+
+
+def _owner(run: Run) -> JsonObject:
+    return {"run": f"{run.run_id} (restore by a person)", "pid": os.getpid()}
+
+
+def _declared_root(timeline: Timeline) -> Path:
+    declaration = timeline.header.workspaces.get(MAIN_WORKSPACE)
+    if declaration is None:
+        raise DamagedError(f"the header of run {timeline.header.run_id} names no workspace")
+    return Path(declaration.root)
+
+
+def _open_store(home: Path, root: Path) -> SnapshotStore:
+    store = workspace_directory(home, root) / "snapshots.git"
+    if not store.is_dir():
+        raise DamagedError(f"the snapshots of workspace {root} are gone: there is no {store}")
+    return SnapshotStore.open(store)
+
+
+def _free_directory(into: Path, *, forbidden: dict[str, Path]) -> Path:
+    target = into.resolve()
+    for name, path in forbidden.items():
+        if target == path or path in target.parents:
+            raise ProtectedError(f"{into} lies in {name} ({path}); choose a folder outside")
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"{into} is not a directory")
+    if target.is_dir() and any(target.iterdir()):
+        raise ProtectedError(f"{into} is not empty; choose a folder that is empty or not there yet")
+    return target
+
+
+def _settled(foreign: frozenset[bytes], outside: Outside, *, dry_run: bool) -> frozenset[bytes]:
+    """The paths to keep. Raises OutsideChangesError where somebody has to say first."""
+    if foreign and outside is Outside.STOP and not dry_run:
+        raise OutsideChangesError(_texts(foreign))
+    return foreign if outside is Outside.KEEP else frozenset()
+
+
+def _texts(paths: Collection[bytes]) -> tuple[str, ...]:
+    return tuple(path.decode("utf-8", "backslashreplace") for path in sorted(paths))
+
+
+def _done(commit: CommitId, lists: _Lists, *, verified: bool | None = None) -> Done:
+    return Done(
+        commit=commit,
+        created=lists.created,
+        modified=lists.modified,
+        deleted=lists.deleted,
+        kept=lists.kept,
+        touched=lists.touched,
+        lost_commits=tuple(getattr(lists, "lost_commits", ())),
+        verified=verified,
+    )

@@ -1,0 +1,219 @@
+"""Reads out of a log what a person's restore needs: states, moves, and changes from outside. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from agentrewind.errors import DamagedError
+from agentrewind.record import (
+    MAIN_WORKSPACE,
+    CommitId,
+    LlmNode,
+    Node,
+    OutsideChange,
+    Record,
+    RecordUid,
+    Restored,
+    RewindDone,
+    SafetySnapshot,
+    SnapshotTaken,
+    ToolNode,
+    WorkspaceSpan,
+)
+from agentrewind.timeline import Timeline
+
+Step: TypeAlias = tuple[CommitId, CommitId]
+"""Two snapshots between which only somebody outside changed anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A rewind or a restore: what `undo` takes back.
+
+    Attributes:
+        what: names it for people.
+        safety: the state just before it, None where the log does not tell.
+        left: the segment that was current before, where the move opened a new one; None for a restore.
+        outside: changes from outside since.
+    """
+
+    what: str
+    safety: CommitId | None
+    left: int | None = None
+    outside: tuple[Step, ...] = ()
+
+
+def state_at(timeline: Timeline, node: str, *, after: bool) -> CommitId:
+    """The snapshot before a node, or after it.
+
+    Raises:
+        UnknownNodeError: the run has no such node.
+        DamagedError: there is none, or it lacks paths; the message says which and why.
+    """
+    found = timeline.node(node)
+    moment = "after" if after else "before"
+    commit, partial = (_after if after else _before)(timeline, found)
+    if commit is None:
+        raise DamagedError(
+            f"there is no snapshot {moment} {node}: the process died before it was taken; choose another node"
+        )
+    if partial:
+        shown = ", ".join(partial[:5]) + (" …" if len(partial) > 5 else "")
+        raise DamagedError(
+            f"the snapshot {moment} {node} is not whole: {shown}; choose a node whose snapshot is"
+        )
+    return commit
+
+
+def last_recorded(timeline: Timeline) -> CommitId | None:
+    """The state that the log names last, in time; None where a call or a restore was cut short after it.
+
+    What such a call or restore changed cannot be told from changes from outside, and is taken for its own.
+    """
+    if open_safety(timeline) is not None or _call_cut_short(timeline):
+        return None
+    for number in reversed(timeline.segments):
+        for record in reversed(timeline.records(number)):
+            if (commit := _named(record)) is not None:
+                return commit
+    return None
+
+
+def outside_since(timeline: Timeline, uid: RecordUid) -> tuple[Step, ...]:
+    """The changes from outside that came after the snapshot before this node and were not abandoned."""
+    home = timeline.segment_of(uid)
+    found: list[Step] = []
+    for number in timeline.segments[home:]:
+        passed = number > home
+        for record in timeline.records(number):
+            passed = passed or (isinstance(record, LlmNode | ToolNode) and record.record_uid == uid)
+            if passed and isinstance(record, OutsideChange) and _stands(timeline, record):
+                found += _steps(record)
+    return tuple(found)
+
+
+def last_move(timeline: Timeline) -> Move | None:
+    """The last rewind, restore or undo, in time; one that was interrupted counts."""
+    found: Move | None = None
+    safety: CommitId | None = None
+    for number in timeline.segments:
+        opened = _opened(timeline, number, safety)
+        found, safety = opened or found, None
+        for record in timeline.records(number):
+            if isinstance(record, Restored) and (safety is not None or opened is None):
+                found = Move(what=_restore_name(record), safety=safety)
+            elif isinstance(record, OutsideChange) and found is not None:
+                found = replace(found, outside=found.outside + _steps(record))
+            safety = _next_safety(safety, record)
+    return Move(what="the interrupted restore", safety=safety) if safety is not None else found
+
+
+def open_safety(timeline: Timeline) -> CommitId | None:
+    """The state before a restore that was begun and not finished, None where there is none."""
+    safety: CommitId | None = None
+    for record in timeline.records():
+        safety = _next_safety(safety, record)
+    return safety
+
+
+def _next_safety(safety: CommitId | None, record: Record) -> CommitId | None:
+    """The first one since the last restore or call counts: a restore begun again finds files half moved."""
+    if isinstance(record, SafetySnapshot) and record.segment is None:
+        return safety or _commit(record.workspaces.get(MAIN_WORKSPACE))
+    return None if isinstance(record, Restored | LlmNode | ToolNode) else safety
+
+
+def _opened(timeline: Timeline, number: int, undo_safety: CommitId | None) -> Move | None:
+    """The move that opened a segment, if one did."""
+    fork = timeline.headers[number].forked_from
+    if number == 0 or fork is None or fork.run_id != timeline.header.run_id:
+        return None
+    if fork.inclusive:
+        return Move(what="the undo", safety=undo_safety, left=number - 1)
+    safety: CommitId | None = None
+    for event in timeline.events(number - 1):
+        if isinstance(event, SafetySnapshot) and event.segment == number:
+            safety = safety or _commit(event.workspaces.get(MAIN_WORKSPACE))
+    return Move(what=f"the rewind to {fork.record_uid}", safety=safety, left=number - 1)
+
+
+def _restore_name(event: Restored) -> str:
+    by = "the undo" if event.by == "undo" else f"the restore by the {event.by}"
+    return f"{by} to {event.record_uid}" if event.record_uid else by
+
+
+def _call_cut_short(timeline: Timeline) -> bool:
+    """Whether a tool call was under way, or had ended without a snapshot after it, when the log ends."""
+    if any(started.tool_name is not None for started in timeline.started_unfinished()):
+        return True
+    for record in reversed(timeline.records()):
+        if isinstance(record, SnapshotTaken | OutsideChange | SafetySnapshot | Restored | LlmNode):
+            return False
+        if isinstance(record, ToolNode):
+            return True
+    return False
+
+
+def _stands(timeline: Timeline, event: OutsideChange) -> bool:
+    return event.after is None or timeline.on_path(event.after)
+
+
+def _steps(event: OutsideChange) -> tuple[Step, ...]:
+    return tuple(
+        (span.before_commit, span.after_commit)
+        for name, span in event.workspaces.items()
+        if name == MAIN_WORKSPACE and span.before_commit is not None and span.after_commit is not None
+    )
+
+
+def _before(timeline: Timeline, node: Node) -> tuple[CommitId | None, tuple[str, ...]]:
+    """As the node's own line says; a later event counts only where the line had no snapshot yet."""
+    own = _as_written(timeline, node).metadata.workspaces.get(MAIN_WORKSPACE)
+    if own is not None and own.before_commit is not None:
+        return own.before_commit, own.partial
+    for span in _later_spans(timeline, node):
+        if span.before_commit is not None:
+            return span.before_commit, span.partial
+    return None, ()
+
+
+def _after(timeline: Timeline, node: Node) -> tuple[CommitId | None, tuple[str, ...]]:
+    spans = [span for span in _later_spans(timeline, node) if span.after_commit is not None]
+    return (spans[-1].after_commit, spans[-1].partial) if spans else (None, ())
+
+
+def _as_written(timeline: Timeline, node: Node) -> Node:
+    for record in timeline.records(timeline.segment_of(node.record_uid)):
+        if isinstance(record, LlmNode | ToolNode) and record.record_uid == node.record_uid:
+            return record
+    return node
+
+
+def _later_spans(timeline: Timeline, node: Node) -> Iterator[WorkspaceSpan]:
+    for number in timeline.segments:
+        for event in timeline.events(number):
+            if isinstance(event, SnapshotTaken) and event.record_uid == node.record_uid:
+                yield from (span for name, span in event.workspaces.items() if name == MAIN_WORKSPACE)
+
+
+def _named(record: Record) -> CommitId | None:
+    """The state of the workspace at the moment of this record, where it tells of one."""
+    match record:
+        case LlmNode() | ToolNode():
+            return _commit(record.metadata.workspaces.get(MAIN_WORKSPACE))
+        case SnapshotTaken() | OutsideChange() | SafetySnapshot():
+            return _commit(record.workspaces.get(MAIN_WORKSPACE))
+        case Restored():
+            return record.commit
+        case RewindDone(report=report):
+            # without `environment` the files did move
+            commit = None if "environment" in report else report.get("commit")
+            return CommitId(commit) if isinstance(commit, str) else None
+        case _:
+            return None
+
+
+def _commit(span: WorkspaceSpan | None) -> CommitId | None:
+    return None if span is None else span.after_commit or span.before_commit
