@@ -53,28 +53,32 @@ def compose(notes: Sequence[RewindAsked], facts: Sequence[str]) -> str:
 
 
 def place(messages: Sequence[JsonObject], memory: Memory) -> list[JsonObject]:
-    """The request's messages with the memory in them exactly once.
+    """The request's messages with the memory in them exactly once, at its `position`."""
+    result = list(messages)
+    result.insert(position(messages, memory), memory.message())
+    return result
+
+
+def position(messages: Sequence[JsonObject], memory: Memory) -> int:
+    """Before which message the memory stands.
 
     It stands after the message that it followed at the checkpoint. Where that message is gone (cut off,
     summarised) it stands after the leading system messages; never between tool calls and their results.
     """
-    result = list(messages)
-    result.insert(_after_results(result, _position(result, memory)), memory.message())
-    return result
+    return _after_results(messages, _position(messages, memory))
 
 
 def _position(messages: Sequence[JsonObject], memory: Memory) -> int:
     index, anchor = memory.index, memory.anchor
     if anchor is not None and 0 < index <= len(messages) and messages[index - 1] == anchor:
         return index
-    if anchor is not None:
-        for position in range(min(index, len(messages)), 0, -1):
-            if messages[position - 1] == anchor:
-                return position
-    position = 0
-    while position < len(messages) and messages[position].get("role") in _LEADING:
-        position += 1
-    return position
+    places = [place for place, message in enumerate(messages, start=1) if message == anchor]
+    if places:
+        return min(places, key=lambda place: abs(place - index))
+    leading = 0
+    while leading < len(messages) and messages[leading].get("role") in _LEADING:
+        leading += 1
+    return leading
 
 
 def _after_results(messages: Sequence[JsonObject], position: int) -> int:
