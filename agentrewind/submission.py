@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import signal
 import subprocess
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentrewind.errors import HarnessError
 from agentrewind.record import Submission
 from agentrewind.rewind.tools import REJECTION_QUESTION
 
@@ -32,24 +35,31 @@ def run_check(command: str, *, workspace: Path) -> Verdict:
     """Run the check in the workspace: exit 0 accepts, otherwise its output is the feedback.
 
     A first line `criterion: ID` names the first unsatisfied criterion and is no part of the feedback.
-    The check has no standard input, and a session of its own.
+    The check has no standard input, and a session of its own. Raises HarnessError where it cannot be
+    started.
     """
-    finished = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=workspace,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        check=False,
-    )
-    output = finished.stdout.decode("utf-8", "replace").strip()
+    # a file and no pipe: a server that the check leaves running would keep a pipe open
+    with tempfile.TemporaryFile() as printed:
+        try:
+            finished = subprocess.run(
+                ["/bin/sh", "-c", command],
+                cwd=workspace,
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                check=False,
+            )
+        except OSError as error:
+            raise HarnessError(f"the check cannot be started in {workspace}: {error.strerror}") from error
+        printed.seek(0)
+        output = printed.read().decode("utf-8", "replace").strip()
     accepted = finished.returncode == 0
     criterion, feedback = _split(output)
     if accepted:
         criterion = ""
     if not feedback and not accepted:
-        feedback = f"The check ended with exit code {finished.returncode} and printed nothing."
+        feedback = f"The check {_ending(finished.returncode)} and printed nothing."
     return Verdict(
         accepted=accepted,
         exit_code=finished.returncode,
@@ -90,6 +100,15 @@ def feedback_text(submission: Submission, *, can_rewind: bool) -> str:
 
 def _split(output: str) -> tuple[str, str]:
     first, _, rest = output.partition("\n")
-    if first.strip().lower().startswith(_MARK):
-        return first.strip()[len(_MARK) :].strip(), rest.strip()
-    return "output " + hashlib.sha256(output.encode()).hexdigest()[:12], output
+    named = first.strip().lower().startswith(_MARK)
+    feedback = rest.strip() if named else output
+    if named and (criterion := first.strip()[len(_MARK) :].strip()):
+        return criterion, feedback
+    return "output " + hashlib.sha256(feedback.encode()).hexdigest()[:12], feedback
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    names = {each.value: each.name for each in signal.Signals}
+    return f"was killed by {names.get(-code, f'signal {-code}')}"
