@@ -75,9 +75,12 @@ def load_adapter(name: str) -> Adapter:
     """The adapter of a short name or of a path `package.module:Class`. Raises UnknownHarnessError."""
     path = ADAPTERS[name].path if name in ADAPTERS else name
     try:
-        adapter: Adapter = resolve(path)()  # type: ignore[operator]
+        found = resolve(path)
     except (ImportError, AttributeError, ValueError) as error:
         raise UnknownHarnessError(name, sorted(ADAPTERS), str(error)) from error
+    if not isinstance(found, type):
+        raise UnknownHarnessError(name, sorted(ADAPTERS), f"{path} is no class")
+    adapter: Adapter = found()
     return adapter
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 from agentrewind.errors import DamagedError
 from agentrewind.record import Json, JsonObject
 from agentrewind.replayer import OnDivergence
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
 
 
 class Strategy(StrEnum):
@@ -35,6 +39,7 @@ class RunOptions:
         max_rewinds: rewinds allowed, or None for any number.
         memory_role: role of the memory message, `system` or `user`.
         settings: the harness's own settings, as its adapter understands them.
+        command: the agent's own program and its arguments, where no adapter runs it.
     """
 
     task: str
@@ -45,6 +50,7 @@ class RunOptions:
     memory_role: str = "system"
     on_divergence: OnDivergence = OnDivergence.STOP
     settings: JsonObject = field(default_factory=dict)
+    command: tuple[str, ...] = ()
 
     @property
     def can_rewind(self) -> bool:
@@ -62,27 +68,45 @@ class RunOptions:
             "memory_role": self.memory_role,
             "on_divergence": self.on_divergence.value,
             "settings": self.settings,
+            "command": list(self.command),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Json]) -> RunOptions:
-        """The inverse of `to_json`. Raises DamagedError."""
-        try:
-            settings = data.get("settings") or {}
-            ablations = data.get("ablations") or []
-            rewinds = data.get("max_rewinds")
-            check = data.get("check")
-            if not isinstance(settings, dict) or not isinstance(ablations, list):
-                raise TypeError("settings or ablations have the wrong type")
-            return cls(
-                task=str(data.get("task", "")),
-                check=None if check is None else str(check),
-                strategy=Strategy(str(data.get("strategy", "rewind"))),
-                ablations=frozenset(Ablation(str(each)) for each in ablations),
-                max_rewinds=int(rewinds) if isinstance(rewinds, int) else None,
-                memory_role=str(data.get("memory_role", "system")),
-                on_divergence=OnDivergence(str(data.get("on_divergence", "stop"))),
-                settings=settings,
-            )
-        except (ValueError, TypeError) as error:
-            raise DamagedError(f"the run's options cannot be read: {error}") from error
+        """The inverse of `to_json`; what is missing has its default. Raises DamagedError with the name."""
+        ablations = _read(data, "ablations", list, [])
+        return cls(
+            task=_read(data, "task", str, ""),
+            check=None if data.get("check") is None else _read(data, "check", str, ""),
+            strategy=_choice(data, "strategy", Strategy, Strategy.REWIND),
+            ablations=frozenset(
+                _choice({"ablations": each}, "ablations", Ablation, Ablation.MEMORY) for each in ablations
+            ),
+            max_rewinds=None if data.get("max_rewinds") is None else _read(data, "max_rewinds", int, 0),
+            memory_role=_choice(data, "memory_role", _MemoryRole, _MemoryRole.SYSTEM).value,
+            on_divergence=_choice(data, "on_divergence", OnDivergence, OnDivergence.STOP),
+            settings=_read(data, "settings", dict, {}),
+        )
+
+
+class _MemoryRole(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+
+
+def _read(data: Mapping[str, Json], name: str, kind: type[T], default: T) -> T:
+    value = data.get(name, default)
+    if type(value) is not kind:
+        raise _unreadable(name, value, kind.__name__)
+    return value
+
+
+def _choice(data: Mapping[str, Json], name: str, choices: type[E], default: E) -> E:
+    value = data.get(name, default.value)
+    if value not in list(choices):
+        raise _unreadable(name, value, " or ".join(choices))
+    return choices(value)
+
+
+def _unreadable(name: str, value: object, wanted: str) -> DamagedError:
+    return DamagedError(f"the run's option {name} cannot be read: it is {value!r}, not {wanted}")
