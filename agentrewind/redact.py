@@ -60,11 +60,12 @@ HARMLESS = frozenset(
 _SHORTEST_SECRET = 6
 _SHAPES = (
     # user:password@ in a URL
-    (re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#@'\"<>\[]+@"), rf"\1{REDACTED}@"),
+    (re.compile(r"(://)[^\s/?#'\"<>]+@"), rf"\1{REDACTED}@"),
     # headers and the like, in any spelling of key and value
     (
         re.compile(
-            r"((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?)(?!\[redacted\])(?:[A-Za-z]+\s+)?[^\s\"',;}\]]+",
+            r"((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?)(?!\[redacted\])(?:[A-Za-z]+\s+)?"
+            r"(?:\[redacted\]|[^\s\"',;}\]]+)",
             re.IGNORECASE,
         ),
         rf"\1{REDACTED}",
@@ -83,7 +84,7 @@ _SHAPES = (
     (re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{8,}[*A-Za-z0-9_-]*"), REDACTED),
     (re.compile(r"\b(?:gh[pousr]_|github_pat_|hf_|gsk_|xai-|xox[abprs]-|glpat-)[A-Za-z0-9_-]{8,}"), REDACTED),
     (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[A-Za-z0-9_-]{20,}"), REDACTED),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*"), REDACTED),
+    (re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*"), REDACTED),
 )
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from typing import get_args
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentrewind.codec import decode, decode_document, encode, encode_document, node_json
 from agentrewind.codec_events import EVENTS
 from agentrewind.jsonform import dump_plain, from_plain, load_plain, may_be_tagged, to_json, to_plain
 from agentrewind.record import Event, Json, JsonObject, Node, Record
-from tests.records import event_kinds, llm_nodes, objects, records, same, tool_nodes, values
+from agentrewind.redact import REDACTED, scrub
+from tests.records import event_kinds, llm_nodes, objects, records, same, texts, tool_nodes, values
 
 
 class Shelf:
@@ -87,3 +88,12 @@ def test_shown_nodes_are_plain_json(node: Node, messages: list[JsonObject] | Non
     shown = node_json(node, messages=messages)
     # bytes, NaN and lone surrogates would not survive this
     assert json.loads(json.dumps(shown, allow_nan=False).encode()) == shown
+
+
+@settings(deadline=None)
+@given(texts, st.text(min_size=6, max_size=20), texts)
+def test_a_known_secret_is_in_no_scrubbed_text(before: str, secret: str, after: str) -> None:
+    assume(secret not in REDACTED)
+    once = scrub(before + secret + after, [secret])
+    assert secret not in once.replace(REDACTED, "")
+    assert scrub(once, [secret]) == once
