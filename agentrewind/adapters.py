@@ -10,7 +10,7 @@ from typing import Protocol
 
 from agentrewind.errors import UnknownHarnessError
 from agentrewind.layer import Layer
-from agentrewind.record import JsonObject
+from agentrewind.records import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,22 +7,25 @@ environment only says where.
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from agentrewind.adapters import AgentOutcome, Assignment, load_adapter
 from agentrewind.capture import litellm
 from agentrewind.clock import Clock, SystemClock
+from agentrewind.current import current_gate, set_layer
 from agentrewind.errors import AgentRewindError, DivergenceError
 from agentrewind.layer import Layer
 from agentrewind.opening import Place, live_layer, replay_layer
 from agentrewind.options import RunOptions
 from agentrewind.processes import die_with_parent
-from agentrewind.record import MAIN_WORKSPACE, Finished, Note
 from agentrewind.recorder import Recorder
+from agentrewind.records import MAIN_WORKSPACE, Finished, Note
 from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.signal import EndReason, LayerSignal
 from agentrewind.run_store import Run, RunStore
@@ -35,6 +38,11 @@ REWIND_FILE = "AGENTREWIND_REWIND"
 SNAPSHOT_STORE = "AGENTREWIND_STORE"
 SUPERVISOR = "AGENTREWIND_SUPERVISOR"
 HASH_SEED = "AGENTREWIND_HASH_SEED"
+CLAIM = "AGENTREWIND_CLAIM"
+PATH_BEFORE = "AGENTREWIND_PYTHONPATH"
+ON_DIVERGENCE = "AGENTREWIND_ON_DIVERGENCE"
+
+STARTUP = str(Path(__file__).parent / "startup")
 
 _CREDENTIAL_ENDINGS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_KEY")
 
@@ -67,12 +75,74 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _end(layer, outcome, clock)
 
 
+def join_script() -> None:
+    """Join this process to the run that the supervisor named, until it exits; nothing if there is none.
+
+    Only the first Python process of an attempt joins: what it starts itself are its tools.
+    """
+    if SUPERVISOR not in os.environ or not _claim(os.environ.pop(CLAIM, "")):
+        return
+    sys.path[:] = [entry for entry in sys.path if entry != STARTUP]
+    run, store = _where()
+    supervisor = int(os.environ.pop(SUPERVISOR))
+    if os.getppid() == supervisor:
+        die_with_parent(supervisor)
+    root = Path(run.timeline().header.workspaces[MAIN_WORKSPACE].root)
+    value = os.environ.pop(ON_DIVERGENCE, None)
+    stack = ExitStack()
+    layer = stack.enter_context(
+        live_layer(
+            Place(run=run, root=root, store=store),
+            supervisor=supervisor,
+            clock=SystemClock(),
+            secrets=_secrets(),
+            warn=lambda text: print(text, file=sys.stderr),  # noqa: T201 - a script's own standard error
+            on_divergence=OnDivergence(value) if value else None,
+        )
+    )
+    set_layer(layer)
+    litellm.install(current_gate)
+    show = sys.excepthook
+    sys.excepthook = lambda kind, error, trace: (
+        None if issubclass(kind, LayerSignal) else show(kind, error, trace)
+    )
+    atexit.register(_leave_script, layer, stack)
+
+
+def _leave_script(layer: Layer, stack: ExitStack) -> None:
+    """Last of all exit handlers: the last snapshot, and the exit code that the supervisor understands."""
+    reason, error = layer.latch.reason, layer.latch.error
+    if error is not None:
+        _stopped(layer.recorder, error, SystemClock())
+    stack.close()
+    set_layer(None)
+    if reason is None:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(EXIT_REWIND if error is None else error.exit_code)
+
+
+def _claim(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError:
+        return False
+    return True
+
+
 def _where() -> tuple[Run, Path]:
     """The run and its snapshot store, out of the environment, which is tidied for the agent's tools."""
     rewind = os.environ.pop(REWIND_FILE, None)
     directory = Path(rewind).parent if rewind else Path(os.environ[RUN_DIRECTORY])
     os.environ.pop(RUN_DIRECTORY, None)
     store = Path(os.environ.pop(SNAPSHOT_STORE))
+    path = os.environ.pop(PATH_BEFORE, None)
+    if path is not None:
+        os.environ.pop("PYTHONPATH", None)
+        if path:
+            os.environ["PYTHONPATH"] = path
     seed = os.environ.pop(HASH_SEED, None)
     if seed is not None:
         # the fixed seed was for this interpreter; what the agent starts gets what the user had
@@ -85,7 +155,8 @@ def _where() -> tuple[Run, Path]:
 def _run_agent(run: Run, layer: Layer) -> AgentOutcome | Exception | None:
     header = run.timeline().header
     options = RunOptions.from_json(header.options)
-    litellm.install(lambda: layer.gate)
+    set_layer(layer)
+    litellm.install(current_gate)
     assignment = Assignment(
         task=options.task,
         model=header.model or "",

@@ -31,7 +31,7 @@ from agentrewind.jsonform import (
     to_json,
     to_plain,
 )
-from agentrewind.record import (
+from agentrewind.records import (
     FORMAT,
     Header,
     InputId,

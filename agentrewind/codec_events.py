@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agentrewind.codec_parts import read_error, read_spans, uid_or_none, write_error, write_spans
 from agentrewind.errors import DamagedError
 from agentrewind.fields import Fields
-from agentrewind.record import (
+from agentrewind.records import (
     AttemptFailed,
     CommitId,
     Event,

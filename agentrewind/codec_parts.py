@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from agentrewind.errors import DamagedError
 from agentrewind.fields import Fields
-from agentrewind.record import (
+from agentrewind.records import (
     Change,
     CommitId,
     ErrorRecord,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrewind.record import Json
+from agentrewind.records import Json
 
 _CONTEXT = 24
 _SHOWN = 90

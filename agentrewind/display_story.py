@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never
 
 import orjson
 
-from agentrewind.record import (
+from agentrewind.records import (
     AttemptFailed,
     Event,
     Finished,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentrewind.display_story import Entry, Sort, Story
 from agentrewind.display_text import columns, shorten
-from agentrewind.record import ForkPoint, RecordUid
+from agentrewind.records import ForkPoint, RecordUid
 
 STYLES = {
     Sort.ANSWER: "",

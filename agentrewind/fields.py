@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from agentrewind.errors import DamagedError
-from agentrewind.record import Json, JsonObject
+from agentrewind.records import Json, JsonObject
 
 T = TypeVar("T")
 

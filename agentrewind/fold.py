@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from agentrewind.record import Node, RecordUid, SnapshotTaken, WorkspaceSpan
+from agentrewind.records import Node, RecordUid, SnapshotTaken, WorkspaceSpan
 
 
 def fold_snapshots(nodes: Mapping[RecordUid, Node], events: Iterable[SnapshotTaken]) -> dict[RecordUid, Node]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import orjson
 
 from agentrewind.jsonform import to_json, to_plain
-from agentrewind.record import InputId, Json, JsonObject, MessageList, RecordUid
+from agentrewind.records import InputId, Json, JsonObject, MessageList, RecordUid
 
 _LEADING = frozenset({"system", "developer"})
 

@@ -14,7 +14,7 @@ from agentrewind.blobs import Blobs
 from agentrewind.codec import GetBlob, PutBlob, encode
 from agentrewind.durable import create_file, make_directory, storage_error
 from agentrewind.errors import DamagedError, StorageError
-from agentrewind.record import Header, Record
+from agentrewind.records import Header, Record
 from agentrewind.salvage import CANCEL, Damage, Salvage
 from agentrewind.sealed_line import check_seal
 

@@ -24,7 +24,7 @@ from typing import TypeAlias
 import orjson
 
 from agentrewind.errors import DamagedError, UsageError
-from agentrewind.record import Json, JsonObject
+from agentrewind.records import Json, JsonObject
 
 MAX_DEPTH = 200
 """How deep lists and objects may nest; JSON parsers give up soon after."""

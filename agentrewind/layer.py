@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from agentrewind.capture.gate import Gate, inside, parent_of
+from agentrewind.capture.gate import Gate, inside, named_calls, parent_of
 from agentrewind.clock import Clock
-from agentrewind.errors import AgentRewindError, DivergenceError
+from agentrewind.errors import AgentRewindError, DivergenceError, UsageError
 from agentrewind.identity import tool_input_id
 from agentrewind.jsonform import to_json
 from agentrewind.options import RunOptions
 from agentrewind.raised import rebuild_exception, record_exception
-from agentrewind.record import Json, JsonObject, LlmNode, RecordUid, Submission, ToolNode
 from agentrewind.recorder import Recorder, ToolTicket
+from agentrewind.records import Json, JsonObject, LlmNode, RecordUid, Submission, ToolNode
 from agentrewind.replayer import Interrupted, Live, Refuse, ServeTool, ToolKey
 from agentrewind.rewind.conduct import Conduct
 from agentrewind.rewind.signal import LayerSignal
 from agentrewind.rewind.tools import GUIDANCE, REWIND_TOOLS, openai_tools
-from agentrewind.submission import REPEATED_FAILURES, Verdict, feedback_text, repeated
+from agentrewind.submission import REPEATED_FAILURES, Verdict, feedback_text
 
 INTERRUPTED = (
     "interrupted: the process died while this call ran. Its effect is unknown and it was not repeated; "
@@ -85,6 +85,7 @@ class Layer:
         self._parents: dict[str, RecordUid] = {}
         self._ordinals: dict[tuple[RecordUid | None, str | None], int] = {}
         self._asking: RecordUid | None = None
+        self._waiting: list[tuple[str, str]] = []
         gate.on_answer = self._answered
 
     @property
@@ -136,6 +137,7 @@ class Layer:
         self.latch.check()
         with self._lock, self.gate.stopping():
             plain = to_json(arguments)
+            tool_call_id = tool_call_id or self._call_id(name)
             key = self._key(tool_call_id)
             input_id = tool_input_id(name, plain)
             decision = self._replayer.tool(key, name=name, input_id=input_id, arguments=plain)
@@ -179,16 +181,7 @@ class Layer:
             if found is None:
                 recorder = self.recorder
                 recorder.settle(f"submission {record_uid}")
-                verdict = self._check()
-                found = Submission(
-                    record_uid=record_uid,
-                    accepted=verdict.accepted,
-                    exit_code=verdict.exit_code,
-                    criterion=verdict.criterion,
-                    feedback=verdict.feedback,
-                    repeated=repeated(verdict, self._history),
-                    at=self._clock.now(),
-                )
+                found = self._check().submission(record_uid, history=self._history, at=self._clock.now())
                 recorder.write(found, durable=True)
                 self._history.append(found)
                 self._submissions[record_uid] = found
@@ -234,6 +227,20 @@ class Layer:
             value = Conduct.undone()
         return ToolResult(value=value, record_uid=node.record_uid, served=True)
 
+    def submit_last(self) -> SubmissionResult:
+        """The verdict on the present state as submitted by the last answer."""
+        if self._asking is None:
+            raise self.latch.stop(UsageError("nothing can be submitted before the agent's first answer"))
+        return self.submit(self._asking)
+
+    def _call_id(self, name: str) -> str | None:
+        """The id of the first call of that name in the last answer that has no result yet."""
+        for index, (waiting, call_id) in enumerate(self._waiting):
+            if waiting == name:
+                del self._waiting[index]
+                return call_id
+        return None
+
     def _key(self, tool_call_id: str | None) -> ToolKey:
         parent = self._parents.get(tool_call_id, self._asking) if tool_call_id else self._asking
         place = (parent, tool_call_id)
@@ -245,6 +252,7 @@ class Layer:
         with self._lock:
             self._asking = node.record_uid
             self._parents.update(parent_of(node))
+            self._waiting = named_calls(node)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentrewind.journal import SegmentRead
-from agentrewind.record import Event, ForkPoint, Header, LlmNode, Node, Record, RecordUid, Started, ToolNode
+from agentrewind.records import Event, ForkPoint, Header, LlmNode, Node, Record, RecordUid, Started, ToolNode
 from agentrewind.salvage import Damage
 
 _UID = re.compile(r"rec_(\d+)")

@@ -19,7 +19,7 @@ from agentrewind.errors import DamagedError, OutsideChangesError, ProtectedError
 from agentrewind.manual_history import Move, Step, last_move, last_recorded, outside_since, state_at
 from agentrewind.manual_index import is_index, stages_the_same
 from agentrewind.opening import Place, open_workspace, segment_ref
-from agentrewind.record import (
+from agentrewind.records import (
     MAIN_WORKSPACE,
     CommitId,
     ForkPoint,

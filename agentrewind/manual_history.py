@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from agentrewind.errors import DamagedError
-from agentrewind.record import (
+from agentrewind.records import (
     MAIN_WORKSPACE,
     CommitId,
     LlmNode,

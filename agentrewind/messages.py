@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import chain
 
 from agentrewind.errors import DamagedError
-from agentrewind.record import JsonObject, LlmNode, Node, RecordUid
+from agentrewind.records import JsonObject, LlmNode, Node, RecordUid
 
 _REMEMBERED = 16
 

@@ -15,7 +15,8 @@ from agentrewind.identity import Conversations
 from agentrewind.layer import Layer
 from agentrewind.options import Ablation, RunOptions
 from agentrewind.processes import descendant_identities
-from agentrewind.record import (
+from agentrewind.recorder import Recorder
+from agentrewind.records import (
     MAIN_WORKSPACE,
     LlmNode,
     Note,
@@ -25,7 +26,6 @@ from agentrewind.record import (
     SafetySnapshot,
     WorkspaceSpan,
 )
-from agentrewind.recorder import Recorder
 from agentrewind.replayer import OnDivergence, Replayer
 from agentrewind.rewind.conduct import Conduct
 from agentrewind.rewind.perform import safety_ref

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from agentrewind.errors import DamagedError
-from agentrewind.record import Json, JsonObject
+from agentrewind.records import Json, JsonObject
 from agentrewind.replayer import OnDivergence
 
 T = TypeVar("T")
@@ -86,6 +86,7 @@ class RunOptions:
             memory_role=_choice(data, "memory_role", _MemoryRole, _MemoryRole.SYSTEM).value,
             on_divergence=_choice(data, "on_divergence", OnDivergence, OnDivergence.STOP),
             settings=_read(data, "settings", dict, {}),
+            command=tuple(str(word) for word in _read(data, "command", list, [])),
         )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentrewind.clock import Clock
-from agentrewind.record import (
+from agentrewind.records import (
     MAIN_WORKSPACE,
     AttemptFailed,
     Change,

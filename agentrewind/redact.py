@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from agentrewind.errors import UsageError
 from agentrewind.jsonform import to_json
-from agentrewind.record import JsonObject
+from agentrewind.records import JsonObject
 
 REDACTED = "[redacted]"
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from agentrewind.difference import first_difference
 from agentrewind.identity import Request
-from agentrewind.record import InputId, Json, JsonObject, LlmNode, Node, RecordUid, Started, ToolNode
+from agentrewind.records import InputId, Json, JsonObject, LlmNode, Node, RecordUid, Started, ToolNode
 
 
 class Mode(StrEnum):

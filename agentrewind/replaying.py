@@ -21,7 +21,7 @@ from agentrewind.launch import Launch, compose
 from agentrewind.manual_history import state_at
 from agentrewind.opening import Place
 from agentrewind.processes import RUN_VARIABLE
-from agentrewind.record import MAIN_WORKSPACE, JsonObject, LlmNode, RecordUid, ToolNode
+from agentrewind.records import MAIN_WORKSPACE, JsonObject, LlmNode, RecordUid, ToolNode
 from agentrewind.replayer import OnDivergence
 from agentrewind.replaying_enclosure import EXIT_NO_ENCLOSURE
 from agentrewind.run_store import Run

@@ -24,7 +24,7 @@ from agentrewind.journal import (
     segment_number,
 )
 from agentrewind.lineage import missing_segment
-from agentrewind.record import Header, JsonObject, RunId
+from agentrewind.records import Header, JsonObject, RunId
 from agentrewind.timeline import Timeline
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")

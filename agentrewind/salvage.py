@@ -11,7 +11,7 @@ import orjson
 
 from agentrewind.codec import GetBlob, decode
 from agentrewind.errors import DamagedError, UnsupportedFormatError
-from agentrewind.record import FORMAT, Header, LlmNode, Record, RecordUid, ToolNode
+from agentrewind.records import FORMAT, Header, LlmNode, Record, RecordUid, ToolNode
 from agentrewind.sealed_line import SEAL, SUM_DIGITS, check_seal
 
 CANCEL = b"\x18"

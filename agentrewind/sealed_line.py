@@ -8,7 +8,7 @@ from hashlib import sha256
 import orjson
 
 from agentrewind.errors import DamagedError
-from agentrewind.record import JsonObject
+from agentrewind.records import JsonObject
 
 SUM = b',"sum":"'
 SUM_DIGITS = 16

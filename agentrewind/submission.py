@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentrewind.errors import HarnessError
-from agentrewind.record import Submission
+from agentrewind.records import RecordUid, Submission
 from agentrewind.rewind.tools import REJECTION_QUESTION
 
 REPEATED_FAILURES = 5
@@ -29,6 +29,18 @@ class Verdict:
     exit_code: int | None
     criterion: str
     feedback: str
+
+    def submission(self, record_uid: RecordUid, *, history: Iterable[Submission], at: str) -> Submission:
+        """The verdict as the event on the submission that node `record_uid` made."""
+        return Submission(
+            record_uid=record_uid,
+            accepted=self.accepted,
+            exit_code=self.exit_code,
+            criterion=self.criterion,
+            feedback=self.feedback,
+            repeated=repeated(self, history),
+            at=at,
+        )
 
 
 def run_check(command: str, *, workspace: Path) -> Verdict:

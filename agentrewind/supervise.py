@@ -12,25 +12,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentrewind import __version__
 from agentrewind.adapters import check_harness
-from agentrewind.attempt import (
-    EXIT_REWIND,
-    HASH_SEED,
-    REWIND_FILE,
-    RUN_DIRECTORY,
-    SNAPSHOT_STORE,
-    SUPERVISOR,
-)
+from agentrewind.attempt import EXIT_REWIND
 from agentrewind.clock import Clock, new_run_id
 from agentrewind.errors import DamagedError, UsageError
+from agentrewind.launch import claim_path, compose
 from agentrewind.opening import Place, open_workspace
 from agentrewind.options import RunOptions
 from agentrewind.processes import (
-    RUN_VARIABLE,
     Identity,
     Process,
     adopt_orphans,
@@ -40,9 +33,10 @@ from agentrewind.processes import (
     marked,
     stop,
 )
-from agentrewind.record import (
+from agentrewind.records import (
     FORMAT,
     MAIN_WORKSPACE,
+    Finished,
     Header,
     Note,
     ProcessesEnded,
@@ -53,18 +47,11 @@ from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.conduct import count_rewinds
 from agentrewind.rewind.perform import Quiet, Rewinding, complete_opening
 from agentrewind.run_store import Run, RunStore
+from agentrewind.submission import run_check
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.lock import WorkspaceLock
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.roots import check_root, workspace_directory
-
-OFFLINE_SETTINGS = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "LANGSMITH_TRACING": "false",
-    "MSWEA_COST_TRACKING": "ignore_errors",
-    "MSWEA_SILENT_STARTUP": "1",
-}
-"""Set for the agent process unless the user has set them: without them imports reach for the network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,15 +98,18 @@ class NewRun:
     """The run that is to be started."""
 
     root: Path
-    harness: str
-    model: str
+    harness: str | None
+    model: str | None
     options: RunOptions
     policy: Policy
 
 
 def start_run(new: NewRun, around: Surroundings) -> RunResult:
     """Begin a run and see it through. Raises UsageError, ProtectedError and what a rewind can raise."""
-    check_harness(new.harness)
+    if new.harness is not None:
+        check_harness(new.harness)
+    elif not new.options.command:
+        raise UsageError("neither a harness nor a command says which agent is to run")
     root = check_root(new.root, home=around.home, user_home=around.user_home)
     run_id = RunId(new_run_id(around.clock))
     with _owning(around, root, run_id):
@@ -148,7 +138,8 @@ def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence
     timeline = run.timeline()
     if timeline.state() in ("accepted", "rejected") and timeline.pending_rewind() is None:
         raise UsageError(f"run {run.run_id} is finished ({timeline.state()}); there is nothing to resume")
-    check_harness(timeline.header.harness or "")
+    if timeline.header.harness is not None:
+        check_harness(timeline.header.harness)
     _refuse_gaps(timeline)
     declared = Path(timeline.header.workspaces[MAIN_WORKSPACE].root)
     root = check_root(declared, home=around.home, user_home=around.user_home)
@@ -157,6 +148,18 @@ def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence
         supervisor = _Supervisor(_place(around.home, run, root), around, on_divergence=on_divergence)
         supervisor.end_leftovers()
         return supervisor.see_through()
+
+
+def finish_pending(place: Place, clock: Clock) -> None:
+    """Finish a rewind that was asked for in a run whose lock the caller holds."""
+    around = Surroundings(
+        home=place.run.directory.parent.parent,
+        user_home=None,
+        environment={},
+        clock=clock,
+        tell=lambda _text: None,
+    )
+    _Supervisor(place, around).finish_rewind()
 
 
 class _Supervisor:
@@ -176,7 +179,7 @@ class _Supervisor:
     def see_through(self) -> RunResult:
         """Attempts and rewinds, one after the other, until one ends for another reason."""
         while True:
-            self._finish_rewind()
+            self.finish_rewind()
             code = self._attempt()
             if code == EXIT_REWIND and self._run.timeline().pending_rewind() is None:
                 raise DamagedError("the agent process ended for a rewind that is not in the log")
@@ -206,23 +209,60 @@ class _Supervisor:
 
     def _attempt(self) -> int:
         timeline = self._run.timeline()
-        command = [sys.executable, "-P", "-m", "agentrewind.attempt"]
-        if self._on_divergence is not None:
-            command += ["--on-divergence", self._on_divergence.value]
-        with open(self._run.directory / "agent.log", "ab", opener=_private) as log:  # noqa: PTH123 - Path has no opener
-            child = subprocess.Popen(
-                command,
-                env=self._composed(timeline),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        script = self._options(timeline).command
+        start = compose(
+            self._place,
+            segment=timeline.head,
+            script=script,
+            environment=self._environment,
+            on_divergence=self._on_divergence,
+        )
+        claim_path(self._place).unlink(missing_ok=True)
+        with open(self._run.directory / "agent.log", "ab", opener=_private) as log:
+            try:
+                child = subprocess.Popen(
+                    start.command,
+                    env=start.environment,
+                    cwd=start.directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise UsageError(f"{start.command[0]} cannot be started: {error.strerror}") from error
             with self._forwarding(child):
                 code = child.wait()
         if code < 0:
             self._killed(code)
+        elif script and self._run.timeline().pending_rewind() is None:
+            self._judge_script(code)
         return code
+
+    def _judge_script(self, code: int) -> None:
+        """A script has ended by itself: its end is its submission, and nobody is left to be told."""
+        timeline = self._run.timeline()
+        options = self._options(timeline)
+        finished = Finished(state="accepted", detail="the command ended with code 0", at=self._clock.now())
+        with self._run.writer(timeline.head) as writer:
+            if not claim_path(self._place).exists():
+                detail = "the command started no Python process that could be joined; nothing was recorded"
+                finished = replace(finished, state="error", detail=detail)
+            elif code != 0:
+                finished = replace(finished, state="error", detail=f"the command ended with code {code}")
+            elif options.check is not None and timeline.nodes:
+                verdict = run_check(options.check, workspace=self._place.root)
+                submission = verdict.submission(
+                    max(timeline.nodes), history=timeline.submissions(), at=self._clock.now()
+                )
+                writer.append(submission, durable=True)
+                if not verdict.accepted:
+                    finished = replace(finished, state="rejected", detail=verdict.feedback[:2000])
+            writer.append(finished, durable=True)
+
+    @staticmethod
+    def _options(timeline: Timeline) -> RunOptions:
+        return RunOptions.from_json(timeline.header.options)
 
     def _killed(self, code: int) -> None:
         """The agent process was killed: end what its unfinished call left running."""
@@ -234,25 +274,8 @@ class _Supervisor:
             writer.append(Note(topic="killed", text=text, at=self._clock.now()), durable=True)
         self._end_unfinished(lambda: descendants(os.getpid()), why="started by the unfinished call")
 
-    def _composed(self, timeline: Timeline) -> dict[str, str]:
-        environment = {**OFFLINE_SETTINGS, **self._environment}
-        environment[HASH_SEED] = environment.get("PYTHONHASHSEED", "")
-        environment["PYTHONHASHSEED"] = environment["PYTHONHASHSEED"] if environment[HASH_SEED] else "0"
-        environment[RUN_VARIABLE] = self._run.run_id
-        environment[SUPERVISOR] = str(os.getpid())
-        environment[SNAPSHOT_STORE] = str(self._place.store)
-        environment.pop(RUN_DIRECTORY, None)
-        environment.pop(REWIND_FILE, None)
-        if self._run.rewind_path(timeline.head).exists():
-            environment[REWIND_FILE] = str(self._run.rewind_path(timeline.head))
-        else:
-            environment[RUN_DIRECTORY] = str(self._run.directory)
-        if not environment.get("HOME"):
-            # harnesses make their folder of settings at import, wherever HOME points
-            environment["HOME"] = str(self._run.directory)
-        return environment
-
-    def _finish_rewind(self) -> None:
+    def finish_rewind(self) -> None:
+        """Finish a rewind that was asked for, whatever was killed before."""
         timeline = self._run.timeline()
         complete_opening(self._run, timeline, self._clock)
         asked = timeline.pending_rewind()
@@ -267,7 +290,7 @@ class _Supervisor:
                 timeline=timeline,
                 asked=asked,
                 files=files,
-                options=RunOptions.from_json(timeline.header.options),
+                options=self._options(timeline),
                 make_quiet=self._make_quiet,
                 clock=self._clock,
             ).perform()
@@ -334,10 +357,12 @@ def _exit_code(state: str, code: int) -> int:
 
 
 def _refuse_gaps(timeline: Timeline) -> None:
-    gaps = timeline.gaps()
-    if gaps:
+    """Refuse to replay across damage: on the whole path, or up to the target of a rewind that is pending."""
+    asked = timeline.pending_rewind()
+    gap = timeline.gap_on_path(until=asked.target if asked else None)
+    if gap is not None:
         raise DamagedError(
-            f"the log is damaged on the current path ({gaps[0]}); it cannot be replayed across the gap. "
+            f"the log is damaged on the current path ({gap}); it cannot be replayed across the gap. "
             "`agentrewind restore` still brings back the files of any node that is listed"
         )
 

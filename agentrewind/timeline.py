@@ -24,7 +24,7 @@ from agentrewind.lineage import (
     uid_of,
 )
 from agentrewind.messages import Conversations
-from agentrewind.record import (
+from agentrewind.records import (
     AttemptFailed,
     Event,
     Finished,

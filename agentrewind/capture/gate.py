@@ -17,8 +17,8 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError, InternalError
 from agentrewind.identity import Conversations, Request
 from agentrewind.raised import rebuild_exception, record_exception
-from agentrewind.record import ErrorRecord, InputId, JsonObject, LlmNode, RecordUid
 from agentrewind.recorder import LlmFacts, LlmTicket
+from agentrewind.records import ErrorRecord, InputId, JsonObject, LlmNode, RecordUid
 from agentrewind.redact import drop_credentials
 from agentrewind.replayer import Live, Refuse, Replayer, ServeLlm
 from agentrewind.rewind.memory import Memory, place
@@ -222,6 +222,17 @@ def inside() -> Iterator[None]:
 def is_inside() -> bool:
     """True within a call that the layer already handles: nested client calls pass through."""
     return _inside.get()
+
+
+def named_calls(node: LlmNode) -> list[tuple[str, str]]:
+    """The tool calls that an answer asks for, in order, each as name and id."""
+    calls = (node.output or {}).get("tool_calls")
+    found: list[tuple[str, str]] = []
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(call, dict) and isinstance(function, dict) and isinstance(call.get("id"), str):
+            found.append((str(function.get("name")), str(call["id"])))
+    return found
 
 
 def parent_of(node: LlmNode) -> dict[str, RecordUid]:

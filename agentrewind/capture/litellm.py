@@ -15,7 +15,7 @@ from agentrewind.capture.gate import Call, Gate, is_inside
 from agentrewind.capture.hook import replace_everywhere, when_imported
 from agentrewind.errors import DamagedError, UsageError
 from agentrewind.jsonform import to_json
-from agentrewind.record import JsonObject
+from agentrewind.records import JsonObject
 
 CurrentGate = Callable[[], Gate | None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentrewind.record import MAIN_WORKSPACE
+from agentrewind.records import MAIN_WORKSPACE
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.lock import owner_of
 

@@ -10,7 +10,7 @@ from agentrewind.commands.output import counted, emit, json_option, say
 from agentrewind.commands.session import Session
 
 if TYPE_CHECKING:
-    from agentrewind.record import Json
+    from agentrewind.records import Json
 
 
 @click.command("candidates")

@@ -58,7 +58,7 @@ class Row:
 def _row(session: Session, run: Run) -> Row:
     from agentrewind.commands.alive import is_running
     from agentrewind.errors import DamagedError
-    from agentrewind.record import MAIN_WORKSPACE
+    from agentrewind.records import MAIN_WORKSPACE
     from agentrewind.rewind.conduct import count_rewinds
 
     row = Row(run_id=run.run_id, bytes=run.size_bytes(), created_at=run.created_at())

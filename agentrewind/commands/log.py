@@ -12,7 +12,7 @@ from agentrewind.commands.session import Session
 
 if TYPE_CHECKING:
     from agentrewind.display_story import Story
-    from agentrewind.record import JsonObject
+    from agentrewind.records import JsonObject
     from agentrewind.run_store import Run
     from agentrewind.timeline import Timeline
 
@@ -52,7 +52,7 @@ def log(session: Session, *, run: str, as_json: bool) -> None:
 def _document(timeline: Timeline) -> JsonObject:
     from agentrewind.codec import node_json
     from agentrewind.errors import DamagedError
-    from agentrewind.record import LlmNode
+    from agentrewind.records import LlmNode
 
     nodes: list[JsonObject] = []
     for uid, node in timeline.nodes.items():

@@ -10,7 +10,7 @@ import click
 import orjson
 
 from agentrewind.display_text import printable
-from agentrewind.record import Json
+from agentrewind.records import Json
 
 _F = TypeVar("_F", bound=Callable[..., object])
 

@@ -14,7 +14,7 @@ from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
     from agentrewind.options import RunOptions
-    from agentrewind.record import Json
+    from agentrewind.records import Json
     from agentrewind.supervise import RunResult, Surroundings
     from agentrewind.workspace.policy import Policy
 

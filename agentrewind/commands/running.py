@@ -15,7 +15,7 @@ from agentrewind.display import Follower, make_display
 from agentrewind.display_story import moved
 from agentrewind.display_text import one_line, printable
 from agentrewind.errors import AgentRewindError
-from agentrewind.record import Json, JsonObject, Restored, RewindDone
+from agentrewind.records import Json, JsonObject, Restored, RewindDone
 from agentrewind.run_store import Run
 from agentrewind.supervise import RunResult, Surroundings
 

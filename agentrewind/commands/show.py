@@ -11,7 +11,7 @@ from agentrewind.commands.output import emit, json_option, say
 from agentrewind.commands.session import Session
 
 if TYPE_CHECKING:
-    from agentrewind.record import Json, JsonObject, LlmNode, Node, WorkspaceSpan
+    from agentrewind.records import Json, JsonObject, LlmNode, Node, WorkspaceSpan
     from agentrewind.timeline import Timeline
 
 _MESSAGES = 3
@@ -40,7 +40,7 @@ def show(session: Session, *, run: str, node: str, full: bool, after: bool, as_j
 
 def _document(timeline: Timeline, node: Node, *, after: bool) -> JsonObject:
     from agentrewind.codec import node_json
-    from agentrewind.record import LlmNode
+    from agentrewind.records import LlmNode
 
     messages = timeline.messages(node.record_uid) if isinstance(node, LlmNode) else None
     return {
@@ -57,14 +57,14 @@ def _commit(node: Node, *, after: bool) -> str | None:
 
 
 def _span(node: Node) -> WorkspaceSpan | None:
-    from agentrewind.record import MAIN_WORKSPACE
+    from agentrewind.records import MAIN_WORKSPACE
 
     return node.metadata.workspaces.get(MAIN_WORKSPACE)
 
 
 def _tell(timeline: Timeline, node: Node, *, full: bool, after: bool) -> None:
     from agentrewind.display_story import called
-    from agentrewind.record import LlmNode
+    from agentrewind.records import LlmNode
 
     where = "on the current path" if timeline.on_path(node.record_uid) else "abandoned"
     kind = "LLM call" if isinstance(node, LlmNode) else "tool call"

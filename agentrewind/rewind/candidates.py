@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentrewind.identity import canonical_bytes
-from agentrewind.record import (
+from agentrewind.records import (
     MAIN_WORKSPACE,
     Change,
     Json,

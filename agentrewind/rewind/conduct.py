@@ -10,7 +10,7 @@ import orjson
 
 from agentrewind.clock import Clock
 from agentrewind.options import Ablation, RunOptions
-from agentrewind.record import Json, JsonObject, LlmNode, Record, RecordUid, Restored, RewindAsked
+from agentrewind.records import Json, JsonObject, LlmNode, Record, RecordUid, Restored, RewindAsked
 from agentrewind.rewind.candidates import View, listing, refusal
 from agentrewind.rewind.resume import fork_of
 from agentrewind.rewind.tools import CANDIDATES

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentrewind.record import JsonObject, RewindAsked
+from agentrewind.records import JsonObject, RewindAsked
 
 ROLES = ("system", "user")
 

@@ -14,7 +14,8 @@ from agentrewind.clock import Clock
 from agentrewind.errors import DamagedError
 from agentrewind.options import Ablation, RunOptions
 from agentrewind.processes import Identity, Process
-from agentrewind.record import (
+from agentrewind.recorder import Captured
+from agentrewind.records import (
     MAIN_WORKSPACE,
     Change,
     CommitId,
@@ -29,7 +30,6 @@ from agentrewind.record import (
     Started,
     WorkspaceSpan,
 )
-from agentrewind.recorder import Captured
 from agentrewind.rewind.memory import compose
 from agentrewind.rewind.resume import fork_of
 from agentrewind.run_store import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentrewind.record import (
+from agentrewind.records import (
     MAIN_WORKSPACE,
     CommitId,
     ForkPoint,

@@ -6,7 +6,7 @@ in its harness's own form.
 
 from __future__ import annotations
 
-from agentrewind.record import JsonObject
+from agentrewind.records import JsonObject
 
 CANDIDATES = "backtrack_candidates"
 COMMIT = "backtrack_commit"

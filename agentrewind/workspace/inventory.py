@@ -146,14 +146,17 @@ class Inventory:
         links_changed: whether hard-link groups must be worked out anew.
         omitting: directories with left-out names.
         caching: directories with volatile names.
+        dropped: directories that were taken out since somebody last emptied this list.
     """
 
     def __init__(self) -> None:
         self.root = Directory("", None)
         self.linked: dict[Directory, set[str]] = {}
         self.links_changed = False
+        self._fresh_links: set[tuple[int, int]] = set()
         self.omitting: set[Directory] = set()
         self.caching: set[Directory] = set()
+        self.dropped: list[Directory] = []
 
     def put(self, directory: Directory, name: str, child: Child) -> None:
         """Set what stands under a name."""
@@ -168,6 +171,7 @@ class Inventory:
         if entry.nlink > 1:
             self.linked.setdefault(directory, set()).add(name)
             self.links_changed = True
+            self._fresh_links.add((entry.dev, entry.ino))
         else:
             self._unlink(directory, name)
             _lead(directory, name, None)
@@ -231,6 +235,7 @@ class Inventory:
 
     def _detach(self, directory: Directory) -> None:
         directory.parent = None
+        self.dropped.append(directory)
         for node in directory.walk():
             self.omitting.discard(node)
             self.caching.discard(node)
@@ -244,22 +249,41 @@ class Inventory:
         ]
         return sorted(found)
 
-    def relink(self) -> None:
-        """Work out which names are hard links of which path; the first name in walking order leads."""
+    def relink(self) -> bool:
+        """Work out which names are hard links of which path; the first name in walking order leads.
+
+        Returns whether all names are known of the files whose link count was just read; other names of theirs
+        may lie outside the workspace, or be names that had no reason to be looked at.
+        """
         if not self.links_changed:
-            return
+            return True
+        complete = True
         groups: dict[tuple[int, int], list[tuple[tuple[bytes, ...], Directory, str]]] = {}
         for node, names in self.linked.items():
             for name in names:
                 entry = node.children[name]
                 if isinstance(entry, FileEntry):
                     groups.setdefault((entry.dev, entry.ino), []).append((_order(node, name), node, name))
-        for members in groups.values():
+        for inode, members in groups.items():
             members.sort(key=lambda member: member[0])
+            _, node, name = members[0]
+            entry = node.children[name]
+            if inode in self._fresh_links and isinstance(entry, FileEntry) and entry.nlink > len(members):
+                complete = False
             first = b"/".join(members[0][0])
             for position, (_, node, name) in enumerate(members):
                 _lead(node, name, first if position else None)
         self.links_changed = False
+        self._fresh_links.clear()
+        return complete
+
+
+def find_present(root: Directory, path: bytes) -> Directory | FileEntry | None:
+    """What the inventory has under a path."""
+    node: Directory | FileEntry | None = root
+    for name in path.split(b"/"):
+        node = node.children.get(os.fsdecode(name)) if isinstance(node, Directory) else None
+    return node
 
 
 def _order(node: Directory, name: str) -> tuple[bytes, ...]:

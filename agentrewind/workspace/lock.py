@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from agentrewind.errors import StorageError, WorkspaceBusyError
-from agentrewind.record import Json, JsonObject
+from agentrewind.records import Json, JsonObject
 from agentrewind.workspace.roots import workspace_directory
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
-from agentrewind.workspace.inventory import Directory, FileEntry, Inventory
+from agentrewind.workspace.inventory import Directory, FileEntry, Inventory, find_present
 from agentrewind.workspace.policy import PathClass, Policy
 from agentrewind.workspace.sidecar import FileKind, Omission
 from agentrewind.workspace.steps import (
@@ -366,14 +366,6 @@ class _Planner:
             and (entry.dev, entry.ino) == (present.dev, present.ino)
         )
         return present.nlink > inside
-
-
-def find_present(root: Directory, path: bytes) -> Directory | FileEntry | None:
-    """What the inventory has under a path."""
-    node: Directory | FileEntry | None = root
-    for name in path.split(b"/"):
-        node = node.children.get(os.fsdecode(name)) if isinstance(node, Directory) else None
-    return node
 
 
 def _uncaptured(reason: Omission) -> str:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from agentrewind.errors import UsageError
-from agentrewind.record import Json, JsonObject
+from agentrewind.records import Json, JsonObject
 
 GIT_NAME = b".git"
 
@@ -128,6 +128,11 @@ class Policy:
         if _matches(names, self._volatile_names, self._volatile_paths):
             return PathClass.VOLATILE
         return PathClass.TRACKED
+
+    def judges_alike_anywhere(self, path: bytes) -> bool:
+        """Whether what lies below a tracked directory keeps its classes when the directory is renamed."""
+        by_whole_path = self._excluded_paths is not None or self._volatile_paths is not None
+        return not by_whole_path and GIT_NAME not in path.split(b"/")
 
     def to_json(self) -> JsonObject:
         return {

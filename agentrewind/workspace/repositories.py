@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrewind.record import CommitId
+from agentrewind.records import CommitId
 from agentrewind.workspace.snapshots import SnapshotStore
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentrewind.errors import MissingSnapshotError, RestoreError, UsageError
-from agentrewind.record import CommitId, JsonObject
+from agentrewind.records import CommitId, JsonObject
 from agentrewind.workspace.apply import Applier, MovedError, make_accessible, spared_in
 from agentrewind.workspace.contents import HashOnly
 from agentrewind.workspace.inventory import Inventory
@@ -143,7 +143,7 @@ def restore_into(
     inventory = Inventory()
 
     def look_again() -> RestorePlan:
-        Scanner(root, inventory, everything, HashOnly(), now_ns=0).everything()
+        Scanner(root, inventory, everything, HashOnly(), trusted_before_ns=0).everything()
         write_trees(inventory.root, HashOnly())
         return make_plan(root, inventory, store, commit, keep=(), policy=rules)
 

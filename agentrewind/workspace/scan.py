@@ -19,7 +19,6 @@ from agentrewind.workspace.sidecar import Omission
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MAX_DEPTH = 256
 _ATTEMPTS = 4
-_RACE_WINDOW_NS = 20_000_000
 
 
 class Observer(Protocol):
@@ -40,7 +39,7 @@ class Scanner:
         inventory: what is known; changed in place.
         policy: the path rules.
         sink: gets the objects of what is read.
-        now_ns: the file system's time when the update began; see `trusted` of `FileEntry`.
+        trusted_before_ns: files stamped later may change again without a change of their stat data.
         observer: a watcher that wants to see every directory.
     """
 
@@ -51,56 +50,65 @@ class Scanner:
         policy: Policy,
         sink: Sink,
         *,
-        now_ns: int,
+        trusted_before_ns: int,
         observer: Observer | None = None,
     ) -> None:
         self._root = root
         self._inventory = inventory
         self._policy = policy
         self._sink = sink
-        self._trusted_before = now_ns - _RACE_WINDOW_NS
+        self._trusted_before = trusted_before_ns
         self._observer = observer
         self._detached: dict[tuple[int, int], Directory] = {}
         self.doubtful: set[tuple[Directory, str]] = set()
-        """Files whose stat data are too fresh to tell whether they changed since they were read."""
+        """Names to look at again next time: what could not be read, and files whose stat data are too fresh
+        to tell whether they changed since they were read."""
 
     def everything(self) -> None:
         """Walk the whole workspace."""
         self._list(self._root, self._inventory.root, depth=0)
         self._inventory.relink()
 
-    def some(self, doubts: Mapping[Directory, set[str] | None]) -> None:
-        """Look at the given names, or at all names of a directory where None is given.
+    def some(self, doubts: Mapping[Directory, Mapping[str, bool]]) -> None:
+        """Look at the given names; True with a name asks to list a directory that stands there anew.
 
         Raises:
-            LostTrackError: a directory is not where it was.
+            LostTrackError: a directory is not where it was, or a file has names that are not known.
         """
         for directory, names in doubts.items():
-            if names is not None:
-                self._look_again(directory, names)
+            if self._attached(directory):
+                self._look_for_moves(directory, names)
         for directory, names in doubts.items():
-            if names is None or (directory.parent is None and directory is not self._inventory.root):
-                continue
-            self._examine_some(directory, names)
-        for directory, names in doubts.items():
-            if names is None and (directory.parent is not None or directory is self._inventory.root):
-                self._relist(directory)
-        self._inventory.relink()
+            if self._attached(directory):
+                self._examine_some(directory, names)
+        if not self._inventory.relink():
+            raise LostTrackError
 
-    def _look_again(self, directory: Directory, names: set[str]) -> None:
+    def _attached(self, directory: Directory) -> bool:
+        node = directory
+        while node.parent is not None:
+            node = node.parent
+        return node is self._inventory.root
+
+    def _look_for_moves(self, directory: Directory, names: Mapping[str, bool]) -> None:
         """Detach directories that are gone first, so that one that was renamed is known by its inode."""
-        if not any(type(directory.children.get(name)) is Directory for name in names):
+        children = directory.children
+        if not any(renewed and type(children.get(name)) is Directory for name, renewed in names.items()):
             return
-        handle = open_directory(self._root, directory)
-        if handle is None:
-            return
+        handle = self._open(directory)
         try:
             for name in names:
-                child = directory.children.get(name)
+                child = children.get(name)
                 if type(child) is Directory:
                     self._detach_if_gone(handle, directory, name, child)
         finally:
             os.close(handle)
+
+    def _open(self, directory: Directory) -> int:
+        handle = open_directory(self._root, directory)
+        if handle is None:
+            raise LostTrackError
+        return handle
 
     def _detach_if_gone(self, handle: int, directory: Directory, name: str, child: Directory) -> None:
         try:
@@ -110,24 +118,13 @@ class Scanner:
         if status is None or (status.st_dev, status.st_ino) != (child.dev, child.ino):
             self._forget(directory, name)
 
-    def _examine_some(self, directory: Directory, names: set[str]) -> None:
-        handle = open_directory(self._root, directory)
-        if handle is None:
-            raise LostTrackError
+    def _examine_some(self, directory: Directory, names: Mapping[str, bool]) -> None:
+        handle = self._open(directory)
         depth = len(directory.parts())
         try:
-            for name in names:
-                self._examine(handle, directory, name, depth=depth, descend=False)
+            for name, renewed in names.items():
+                self._examine(handle, directory, name, depth=depth, descend=renewed)
             directory.set_own(os.fstat(handle))
-        finally:
-            os.close(handle)
-
-    def _relist(self, directory: Directory) -> None:
-        handle = open_directory(self._root, directory)
-        if handle is None:
-            raise LostTrackError
-        try:
-            self._list(handle, directory, depth=len(directory.parts()))
         finally:
             os.close(handle)
 
@@ -157,7 +154,7 @@ class Scanner:
             self._forget(directory, name)
             return
         except OSError:
-            self._inventory.omit(directory, name, Omission.UNREADABLE)
+            self._omit(directory, name, Omission.UNREADABLE)
             return
         known = directory.children.get(name)
         if type(known) is FileEntry and known.trusted and known.same_stat(status):
@@ -209,7 +206,7 @@ class Scanner:
         child = directory.children.get(name)
         if not isinstance(child, Directory) or (child.dev, child.ino) != (status.st_dev, status.st_ino):
             moved = self._detached.pop((status.st_dev, status.st_ino), None)
-            if moved is not None and moved is not child:
+            if moved is not None and self._policy.judges_alike_anywhere(directory.path_of(name)):
                 self._forget(directory, name)
                 self._inventory.adopt(directory, name, moved)
                 child = moved
@@ -220,12 +217,12 @@ class Scanner:
         if not descend:
             return
         if depth >= MAX_DEPTH:
-            self._inventory.omit(directory, name, Omission.TOO_DEEP)
+            self._omit(directory, name, Omission.TOO_DEEP)
             return
         try:
             inner = os.open(name, OPEN_DIRECTORY, dir_fd=handle)
         except PermissionError:
-            self._inventory.omit(directory, name, Omission.UNREADABLE)
+            self._omit(directory, name, Omission.UNREADABLE)
             return
         except OSError:
             self._changed_kind(handle, directory, name, depth=depth)
@@ -243,7 +240,7 @@ class Scanner:
         except OSError:
             return
         if stat.S_ISDIR(status.st_mode):
-            self._inventory.omit(directory, name, Omission.UNSTABLE)
+            self._omit(directory, name, Omission.UNSTABLE)
         else:
             self._update(handle, directory, name, status, depth=depth, descend=True)
 
@@ -257,10 +254,10 @@ class Scanner:
             except OSError:
                 self._forget(directory, name)
             else:
-                self._inventory.omit(directory, name, Omission.UNSTABLE)
+                self._omit(directory, name, Omission.UNSTABLE)
             return
         if isinstance(captured, Omission):
-            self._inventory.omit(directory, name, captured)
+            self._omit(directory, name, captured)
             return
         entry = FileEntry(captured.kind, captured.status, captured.oid, captured.pieces)
         newest = max(entry.mtime_ns, entry.ctime_ns)
@@ -275,9 +272,14 @@ class Scanner:
         else:
             self._inventory.put(directory, name, entry)
 
+    def _omit(self, directory: Directory, name: str, reason: Omission) -> None:
+        self._inventory.omit(directory, name, reason)
+        if not reason.by_rule:
+            self.doubtful.add((directory, name))  # to be tried again, whether or not anything tells of it
+
     def _forget(self, directory: Directory, name: str) -> None:
         gone = self._inventory.forget(directory, name)
-        if gone is not None:
+        if gone is not None and self._policy.judges_alike_anywhere(directory.path_of(name)):
             self._detached[(gone.dev, gone.ino)] = gone
 
 

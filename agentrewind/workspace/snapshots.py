@@ -24,7 +24,7 @@ from dulwich.pack import Pack
 from dulwich.refs import DiskRefsContainer, Ref, check_ref_format
 
 from agentrewind.errors import MissingSnapshotError, UnsupportedFormatError, UsageError
-from agentrewind.record import Change, CommitId
+from agentrewind.records import Change, CommitId
 from agentrewind.workspace import views
 from agentrewind.workspace.objects import (
     BLOB,
@@ -298,6 +298,18 @@ class SnapshotStore:
             raise MissingSnapshotError(commit, error.reason) from error
         except (KeyError, ValueError, AssertionError) as error:
             raise MissingSnapshotError(commit, "it was not made by this program") from error
+
+    def is_ancestor(self, commit: CommitId, tip: CommitId) -> bool:
+        """Whether the history of a commit, itself included, holds another one."""
+        pending, seen = [tip], {tip}
+        while pending:
+            found = pending.pop()
+            if found == commit:
+                return True
+            fresh = set(self.commit(found).parents) - seen
+            pending += fresh
+            seen |= fresh
+        return False
 
     def refs(self) -> dict[str, CommitId]:
         """All refs and what they name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agentrewind.record import JsonObject
+from agentrewind.records import JsonObject
 from agentrewind.workspace.inventory import FileEntry
 from agentrewind.workspace.views import SnapshotEntry
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
-import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,19 +12,22 @@ from threading import RLock
 
 from agentrewind.clock import Clock
 from agentrewind.errors import StorageError, UsageError
-from agentrewind.record import Change, CommitId
-from agentrewind.workspace.contents import Sink
+from agentrewind.records import Change, CommitId
 from agentrewind.workspace.inventory import Inventory
-from agentrewind.workspace.objects import BLOB
+from agentrewind.workspace.objects import BLOB, object_id
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.policy_text import encode_policy
+from agentrewind.workspace.refresh import Refresher, Tally
 from agentrewind.workspace.repositories import lost_commits
 from agentrewind.workspace.restore import RestoreReport, carry_out, make_plan
-from agentrewind.workspace.scan import OPEN_DIRECTORY, Scanner
+from agentrewind.workspace.scan import OPEN_DIRECTORY
 from agentrewind.workspace.snapshots import SnapshotStore
+from agentrewind.workspace.stat_cache import CachedInventory, load_inventory, save_inventory
 from agentrewind.workspace.steps import RestorePlan
 from agentrewind.workspace.trees import DirectoryIds, write_trees
 from agentrewind.workspace.views import shown
+
+_SAVE_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,25 +54,43 @@ class Workspace:
         policy: the path rules of the run.
         ref: names the newest snapshot and so keeps all before it; moved last of all.
         clock: dates the snapshots.
+        watch: whether to ask the kernel what changed, where it can tell; without, results are the same.
 
     Raises:
         UsageError: the root cannot be opened.
     """
 
-    def __init__(self, *, root: Path, store: SnapshotStore, policy: Policy, ref: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        root: Path,
+        store: SnapshotStore,
+        policy: Policy,
+        ref: str,
+        clock: Clock,
+        watch: bool = True,
+    ) -> None:
         self.root = root
         self._store = store
+        self._policy_text = encode_policy(policy)
+        self._policy_id = object_id(BLOB, self._policy_text)
         self._policy = policy
         self._ref = ref
         self._clock = clock
         self._lock = RLock()
+        self._tip = store.ref(ref)
         try:
             self._root = os.open(root, OPEN_DIRECTORY)
         except OSError as error:
             raise UsageError(f"workspace {root} cannot be opened: {error.strerror}") from error
+        self._refresher = Refresher(self._root, root, policy, clock=clock, watch=watch)
+        digest = hashlib.sha256(self._policy_text + os.fsencode(root)).hexdigest()[:16]
+        self._cache_path = store.git_dir / f"stat-cache-{digest}"
+        self._saved: CommitId | None = None
+        self._save_due = float("-inf")
         self._inventory = Inventory()
-        self._tip = store.ref(ref)
-        self._current = self._tip
+        self._last: Snapshot | None = None
+        self._load()
 
     def snapshot(self, *, label: str) -> Snapshot:
         """Commit the present state; an unchanged workspace gives the same commit as before.
@@ -78,13 +100,16 @@ class Workspace:
         """
         with self._lock, self._store.writing() as collected:
             if collected:
-                self._inventory = Inventory()
+                self._start_over()
             try:
-                return self._snapshot(label)
+                taken = self._snapshot(label)
             except BaseException:
                 # ids of objects that were never stored must not be taken for stored ones
-                self._inventory = Inventory()
+                self._start_over()
                 raise
+            if self._saved != taken.commit and self._clock.monotonic() >= self._save_due:
+                self._save()
+            return taken
 
     def changes(self, before: CommitId, after: CommitId) -> tuple[Change, ...]:
         """What differs between two snapshots, sorted by path; times alone are no change."""
@@ -106,15 +131,16 @@ class Workspace:
             MissingSnapshotError: the snapshot cannot be read; nothing was touched.
         """
         with self._lock:
-            before = self.snapshot(label="before a restore").commit
+            self._store.commit(commit)
+            seen: list[CommitId] = []
 
             def look_again() -> RestorePlan:
-                self.snapshot(label="before a restore")
+                seen.append(self.snapshot(label="around a restore").commit)
                 return self._plan(commit, keep)
 
             report = carry_out(self._root, self._store, commit, plan=look_again)
             self._settle(commit)
-            return replace(report, lost_commits=lost_commits(self._store, before, commit, root=self._root))
+            return replace(report, lost_commits=lost_commits(self._store, seen[0], commit, root=self._root))
 
     def set_ref(self, ref: str) -> None:
         """Let another ref name the snapshots from here on; the one so far keeps what it names."""
@@ -132,40 +158,60 @@ class Workspace:
     def close(self) -> None:
         """Release what is held; the workspace may not be used afterwards."""
         with self._lock:
-            if self._root >= 0:
-                os.close(self._root)
-                self._root = -1
+            if self._root < 0:
+                return
+            if self._last is not None and self._saved != self._last.commit:
+                self._save()
+            self._refresher.close()
+            os.close(self._root)
+            self._root = -1
+
+    @property
+    def tally(self) -> Tally:
+        """How changes were found so far."""
+        return self._refresher.tally
+
+    @property
+    def watching(self) -> str:
+        """How changes are found, for people."""
+        return self._refresher.watching
 
     def _snapshot(self, label: str) -> Snapshot:
         writer = self._store.new_pack()
         try:
-            self._refresh(writer)
+            if not self._refresher.refresh(self._inventory, writer) and self._last is not None:
+                return self._last
             tree, meta = write_trees(self._inventory.root, writer)
             root = DirectoryIds(tree=tree, meta=meta)
-            policy = writer.add(BLOB, encode_policy(self._policy))
-            if self._current is None or not self._is(self._current, root, policy):
-                parents = () if self._tip is None else (self._tip,)
+            commit = self._same_as_before(root)
+            if commit is None:
+                writer.add(BLOB, self._policy_text)
                 commit = self._store.add_commit(
-                    writer, root=root, policy=policy, parents=parents, label=label, at=self._clock.now()
+                    writer,
+                    root=root,
+                    policy=self._policy_id,
+                    parents=() if self._tip is None else (self._tip,),
+                    label=label,
+                    at=self._clock.now(),
                 )
                 self._store.publish(writer)
                 self._store.set_ref(self._ref, commit)
-                self._tip = self._current = commit
-            assert self._current is not None
-            return self._describe(self._current)
+                self._tip = commit
+            self._last = self._describe(commit)
+            return self._last
         except OSError as error:
             raise StorageError(f"no snapshot of {self.root}: {error}") from error
         finally:
             writer.abandon()
 
-    def _refresh(self, sink: Sink) -> None:
-        # the clock that stamps files, whatever clock the run has
-        now_ns = time.clock_gettime_ns(time.CLOCK_REALTIME)
-        Scanner(self._root, self._inventory, self._policy, sink, now_ns=now_ns).everything()
-
-    def _is(self, commit: CommitId, root: DirectoryIds, policy: bytes) -> bool:
-        info = self._store.commit(commit)
-        return (info.root, info.policy) == (root, policy)
+    def _same_as_before(self, root: DirectoryIds) -> CommitId | None:
+        """The commit that holds exactly this already: the last one, or the newest of the ref."""
+        for commit in (self._last.commit if self._last else None, self._tip):
+            if commit is not None:
+                info = self._store.commit(commit)
+                if (info.root, info.policy) == (root, self._policy_id):
+                    return commit
+        return None
 
     def _describe(self, commit: CommitId) -> Snapshot:
         partial: list[str] = []
@@ -181,7 +227,35 @@ class Workspace:
         """After a restore to it, the workspace may be that very commit again."""
         info = self._store.commit(commit)
         root = self._inventory.root
-        if (root.tree, root.meta) == (info.root.tree, info.root.meta):
-            policy = self._store.blob(info.policy)
-            if policy == encode_policy(self._policy):
-                self._current = commit
+        same = (root.tree, root.meta) == (info.root.tree, info.root.meta) and info.policy == self._policy_id
+        # a commit of another run may be dropped with that run, so it is not ours to return
+        if same and self._tip is not None and self._store.is_ancestor(commit, self._tip):
+            self._last = self._describe(commit)
+
+    def _start_over(self) -> None:
+        self._inventory = Inventory()
+        self._last = None
+
+    def _load(self) -> None:
+        cached = load_inventory(self._cache_path)
+        if cached is None or not self._store.contains(bytes.fromhex(cached.commit)):
+            return
+        info = self._store.commit(cached.commit)
+        root = cached.inventory.root
+        if (root.tree, root.meta) != (info.root.tree, info.root.meta):
+            return
+        self._inventory = cached.inventory
+        if cached.ref == self._ref and self._tip is not None:
+            self._last = self._describe(cached.commit)
+            self._saved = cached.commit
+
+    def _save(self) -> None:
+        """Keep the inventory for the next process; only a convenience, so a full disk is no error here."""
+        began = self._clock.monotonic()
+        if self._last is not None and self._inventory.root.tree is not None:
+            cached = CachedInventory(inventory=self._inventory, commit=self._last.commit, ref=self._ref)
+            with contextlib.suppress(OSError):
+                save_inventory(self._cache_path, cached)
+                self._saved = self._last.commit
+        ended = self._clock.monotonic()
+        self._save_due = ended + (ended - began) / _SAVE_SHARE

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from agentrewind.record import Change
+from agentrewind.records import Change
 from agentrewind.workspace.objects import TreeItem
 from agentrewind.workspace.sidecar import FileFacts, FileKind, Omission
 from agentrewind.workspace.trees import DirectoryIds, StoredDirectory

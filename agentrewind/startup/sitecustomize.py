@@ -1,0 +1,32 @@
+"""Joins a script's process to the layer before the script's own modules are imported.
+
+Python imports a module of this name at its start; the supervisor puts this folder first on the path of
+COMMAND's process, and only of that one. The machine's own `sitecustomize`, if any, is run as well.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+
+def _run_the_next() -> None:
+    here = str(Path(__file__).parent)
+    sys.path[:] = [entry for entry in sys.path if entry != here]
+    this = sys.modules.pop("sitecustomize", None)
+    try:
+        importlib.import_module("sitecustomize")
+    except ImportError:
+        if this is not None:
+            sys.modules["sitecustomize"] = this
+
+
+def _join() -> None:
+    from agentrewind.attempt import join_script
+
+    join_script()
+
+
+_run_the_next()
+_join()
