@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentrewind.manual import Done, Machine
 
 _SHOWN = 40
+_GIT_OBJECTS = "/.git/objects/"
 
 
 @click.command("restore")
@@ -88,10 +89,12 @@ def tell_done(done: Done, title: str) -> None:
         ("lost commit", done.lost_commits, "bad"),
     )
     for name, paths, style in groups:
-        for path in paths[:_SHOWN]:
+        named = [path for path in paths if _GIT_OBJECTS not in f"/{path}"]
+        for path in named[:_SHOWN]:
             say(f"  {name:<11} {path}", style=style)
-        if len(paths) > _SHOWN:
-            say(f"  {name:<11} … {len(paths) - _SHOWN} more (--json names all)")
+        if hidden := len(paths) - len(named[:_SHOWN]):
+            kind = "in .git/objects" if len(named) <= _SHOWN else "more"
+            say(f"  {name:<11} … {hidden} {kind} (--json names all)", style="faint")
     if not (done.created or done.modified or done.deleted):
         say("  no file differs")
     if done.verified:

@@ -1,0 +1,111 @@
+"""Writes docs/cli.md from the commands themselves; with `--check` only says whether it is stale."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from agentrewind.cli import agentrewind
+
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+_INTRODUCTION = """\
+# Command line
+
+Written by `scripts/cli_reference.py` from the commands' own help; do not edit it by hand.
+
+`RUN` is a run's id, a unique beginning of one, or `last`. `NODE` is a `record_uid` and means the workspace
+before that node ran; `--after` means after it.
+
+With `--json` a command prints one JSON document on one line, the last of standard output; an error is the
+document `{"error": {"type", "message"}}`. Messages for people go to standard error.
+
+| exit code | means |
+| --- | --- |
+| 0 | done |
+| 1 | the job failed |
+| 2 | wrong usage |
+| 3 | divergence: on replay the harness asked for something else than the log holds |
+| 4 | damaged or missing data |
+| 5 | refused to protect data |
+| 130 | interrupted from the keyboard |
+| 141 | whoever read the output closed it |
+"""
+_DOCUMENTS = {
+    "demo": "The fields of `run`, and `workspace`, `scripted`.",
+    "run": "`run_id`, `state` (accepted, rejected, stopped or error), `accepted`, `rewinds`, `nodes`, "
+    "`submissions`, `segments`, `detail`, `log` (the run's folder).",
+    "list": "An array of `run_id`, `state`, `harness`, `model`, `nodes`, `rewinds`, `bytes`, `created_at`, "
+    "`workspace`, `damages`, `detail`. `state` can also be running, interrupted or damaged.",
+    "log": "`run_id`, `state`, `segments` (`segment`, `created_at`, `forked_from`, `nodes`, `damaged`), `nodes` "
+    "(each its record plus `segment` and `on_path`), `damages`.",
+    "show": "The record, its messages in full, plus `segment`, `on_path` and `commit`.",
+    "candidates": "An array of `record_uid`, `step`, `summary`, `tools`, `files`, `memories`, `external`.",
+    "replay": "`served`, `live` (0), `divergence` (null, or `record_uid` and `difference`), `state`, "
+    "`remaining`, `until`, `warnings`.",
+    "restore": "`created`, `modified`, `deleted`, `kept`, `outside`, `verified` (null on a dry run), `touched`, "
+    "`lost_commits`, `commit`, `undone`.",
+    "undo": "The fields of `restore`; `undone` says what was taken back.",
+    "verify": "`sound`, `runs` (`run_id`, `sound`, `log`, `harmless`, `snapshots`, `nodes`, `restorable`, "
+    "`replayable`).",
+}
+
+
+def reference() -> str:
+    """The whole document."""
+    context = click.Context(agentrewind, info_name="agentrewind")
+    parts = [_INTRODUCTION, *(_section(context, name) for name in agentrewind.list_commands(context))]
+    return "\n".join(parts)
+
+
+def _section(context: click.Context, name: str) -> str:
+    command = agentrewind.get_command(context, name)
+    assert command is not None
+    inner = click.Context(command, info_name=name, parent=context)
+    lines = [
+        f"## {name}",
+        "",
+        "```text",
+        command.get_usage(inner),
+        "```",
+        "",
+        *_paragraphs(command.help or ""),
+    ]
+    records = [each.get_help_record(inner) for each in command.get_params(inner)]
+    options = [record for record in records if record is not None]
+    if options:
+        lines += ["| option | does |", "| --- | --- |"]
+        lines += [f"| `{_cell(option)}` | {_cell(does)} |" for option, does in options]
+        lines.append("")
+    if name in _DOCUMENTS:
+        lines += [f"`--json`: {_DOCUMENTS[name]}", ""]
+    return "\n".join(lines)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    for paragraph in text.strip().split("\n\n"):
+        yield " ".join(paragraph.split())
+        yield ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def main() -> int:
+    """Write the document, or with `--check` compare it; 1 when it is stale."""
+    text = reference()
+    if sys.argv[1:] == ["--check"]:
+        if TARGET.exists() and TARGET.read_text(encoding="utf-8") == text:
+            return 0
+        click.echo(f"{TARGET} is stale; run scripts/cli_reference.py", err=True)
+        return 1
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
