@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from agentrewind.record import (
+from agentrewind.records import (
     FORMAT,
     AttemptFailed,
     Change,

@@ -16,7 +16,7 @@ from agentrewind.blobs import Blobs
 from agentrewind.codec import decode, encode, node_json, to_json
 from agentrewind.errors import DamagedError, UnsupportedFormatError, UsageError
 from agentrewind.jsonform import MAX_DEPTH, dump_plain, from_plain, to_plain
-from agentrewind.record import (
+from agentrewind.records import (
     Change,
     Json,
     JsonObject,

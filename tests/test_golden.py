@@ -10,7 +10,7 @@ import pytest
 
 from agentrewind.codec import node_json
 from agentrewind.jsonform import to_plain
-from agentrewind.record import Event, Json, LlmNode, Note, ToolNode
+from agentrewind.records import Event, Json, LlmNode, Note, ToolNode
 from agentrewind.run_store import Run
 
 GOLDEN = Path(__file__).parent / "golden" / "format-1"

@@ -15,7 +15,7 @@ import pytest
 from agentrewind.codec import encode
 from agentrewind.errors import DamagedError, ProtectedError, StorageError, UnsupportedFormatError, UsageError
 from agentrewind.journal import SegmentWriter, create_segment, read_segment, segment_number, tail_reader
-from agentrewind.record import Header, Note, Record
+from agentrewind.records import Header, Note, Record
 from tests.records import AT, finished, header, llm, started, tool
 
 

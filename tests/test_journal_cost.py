@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from agentrewind.journal import SegmentWriter
-from agentrewind.record import JsonObject, LlmNode
+from agentrewind.records import JsonObject, LlmNode
 from agentrewind.run_store import Run, RunStore
 from tests.records import header, llm, started, tool
 

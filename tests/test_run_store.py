@@ -17,7 +17,7 @@ from agentrewind.errors import (
     UnsupportedFormatError,
     UsageError,
 )
-from agentrewind.record import JsonObject, RunId
+from agentrewind.records import JsonObject, RunId
 from agentrewind.run_store import RunStore
 from tests.records import RUN, asked, done, fork_at, header, llm, tool, uid
 

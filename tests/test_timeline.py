@@ -8,7 +8,7 @@ import pytest
 
 from agentrewind.errors import DamagedError, UnknownNodeError
 from agentrewind.journal import SegmentRead
-from agentrewind.record import (
+from agentrewind.records import (
     Change,
     ForkPoint,
     JsonObject,

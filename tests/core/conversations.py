@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from agentrewind.record import Json, JsonObject
+from agentrewind.records import Json, JsonObject
 
 texts = st.sampled_from(["", "go on", "look", "again", "é\U0001f600", "call_1"]) | st.text(max_size=6)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from agentrewind.identity import Conversations, Request, tool_input_id
-from agentrewind.record import (
+from agentrewind.records import (
     ErrorRecord,
     Json,
     JsonObject,

@@ -8,7 +8,7 @@ import pytest
 
 from agentrewind.errors import UsageError
 from agentrewind.identity import Conversations, Request
-from agentrewind.record import JsonObject, RecordUid
+from agentrewind.records import JsonObject, RecordUid
 
 SYSTEM: JsonObject = {"role": "system", "content": "You work in a shell."}
 TASK: JsonObject = {"role": "user", "content": "Mend the build."}

@@ -10,7 +10,7 @@ from agentrewind.errors import DamagedError
 from agentrewind.identity import canonical_bytes
 from agentrewind.jsonform import load_plain
 from agentrewind.options import Ablation, RunOptions, Strategy
-from agentrewind.record import Json
+from agentrewind.records import Json
 from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.memory import ROLES
 from tests.core.conversations import texts, values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrewind.record import JsonObject
+from agentrewind.records import JsonObject
 from agentrewind.replayer import Live, Mode, OnDivergence, Refuse, ServeLlm, ServeTool
 from tests.core.histories import FAILED, Book, ask_tool, changed, identified
 

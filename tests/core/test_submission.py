@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrewind.errors import AgentRewindError
-from agentrewind.record import RecordUid, Submission
+from agentrewind.records import RecordUid, Submission
 from agentrewind.submission import REPEATED_FAILURES, Verdict, accept_all, feedback_text, repeated, run_check
 
 AT = "2026-01-31T08:00:00.123Z"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentrewind.journal import create_segment, read_segment
-from agentrewind.record import Record, ToolNode
+from agentrewind.records import Record, ToolNode
 from agentrewind.run_store import Run, RunStore
 from tests.records import header, tool, uid
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentrewind.codec import decode, decode_document, encode, encode_document, node_json
 from agentrewind.codec_events import EVENTS
 from agentrewind.jsonform import dump_plain, from_plain, load_plain, may_be_tagged, to_json, to_plain
-from agentrewind.record import Event, Json, JsonObject, Node, Record
+from agentrewind.records import Event, Json, JsonObject, Node, Record
 from agentrewind.redact import REDACTED, scrub
 from tests.records import event_kinds, llm_nodes, objects, records, same, texts, tool_nodes, values
 

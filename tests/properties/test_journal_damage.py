@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentrewind.codec import encode
 from agentrewind.errors import UnsupportedFormatError
 from agentrewind.journal import SegmentRead, SegmentWriter, create_segment, read_segment
-from agentrewind.record import Record
+from agentrewind.records import Record
 from agentrewind.salvage import Damage
 from tests.records import header, llm, started, submission, tool, uid
 

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from agentrewind.record import ForkPoint, JsonObject, LlmNode, RecordUid, RewindAsked
+from agentrewind.records import ForkPoint, JsonObject, LlmNode, RecordUid, RewindAsked
 from agentrewind.run_store import RunStore
 from tests.records import asked, done, fork_at, header, llm, metadata, started, tool, uid
 

@@ -7,7 +7,7 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrewind.record import Json, JsonObject
+from agentrewind.records import Json, JsonObject
 from agentrewind.rewind.memory import ROLES, Memory, place
 
 LEADING = ("system", "developer")

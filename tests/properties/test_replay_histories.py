@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from agentrewind.identity import Request, tool_input_id
-from agentrewind.record import InputId, Json, LlmNode, RecordUid, ToolNode
+from agentrewind.records import InputId, Json, LlmNode, RecordUid, ToolNode
 from agentrewind.replayer import (
     Interrupted,
     Live,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentrewind.difference import first_difference
 from agentrewind.identity import Conversations, Request, canonical_bytes, tool_input_id
-from agentrewind.record import Json, JsonObject, RecordUid
+from agentrewind.records import Json, JsonObject, RecordUid
 from tests.core.conversations import edits, messages, other_number, reordered, texts, tools, values
 
 lists = st.lists(messages, max_size=6)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from agentrewind.clock import SystemClock
-from agentrewind.record import CommitId
+from agentrewind.records import CommitId
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.restore import restore_into
 from agentrewind.workspace.snapshots import SnapshotStore
