@@ -138,9 +138,11 @@ class Workspace:
                 seen.append(self.snapshot(label="around a restore").commit)
                 return self._plan(commit, keep)
 
-            report = carry_out(self._root, self._store, commit, plan=look_again)
+            report = carry_out(
+                self._root, self._store, commit, plan=look_again, distrust=self._refresher.distrust
+            )
             self._settle(commit)
-            return replace(report, lost_commits=lost_commits(self._store, seen[0], commit, root=self._root))
+            return replace(report, lost_commits=lost_commits(self._store, seen[0], commit))
 
     def set_ref(self, ref: str) -> None:
         """Let another ref name the snapshots from here on; the one so far keeps what it names."""
