@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,10 +14,11 @@ from agentrewind.errors import RestoreError
 from agentrewind.identity import Conversations
 from agentrewind.layer import Layer
 from agentrewind.options import Ablation, RunOptions
-from agentrewind.processes import descendant_identities
+from agentrewind.processes import Identity, descendant_identities, identity_of, inherited
 from agentrewind.recorder import Recorder
 from agentrewind.records import (
     MAIN_WORKSPACE,
+    JsonObject,
     LlmNode,
     Note,
     RecordUid,
@@ -91,11 +92,12 @@ def live_layer(
             snapshots=files,
             clock=clock,
             next_uid=uids,
-            processes=lambda: descendant_identities(supervisor, without=(os.getpid(),)),
+            processes=_Jobs(supervisor, inherited=() if point.fresh else inherited(run.run_id, supervisor)),
             last=point.last_commit,
             last_uid=point.prefix[-1].record_uid if point.prefix else None,
             unsettled=point.unsettled,
         )
+        recorder.expect_nothing_of(node.record_uid for node in point.prefix if isinstance(node, LlmNode))
         if not point.fresh:
             recorder.write(Resumed(at=clock.now(), detail=point.mode.value))
 
@@ -164,6 +166,21 @@ def replay_layer(
         conduct=None,
         clock=clock,
     )
+
+
+class _Jobs:
+    """Lists what the agent has running: below the supervisor, and left over from an earlier one."""
+
+    def __init__(self, supervisor: int, *, inherited: Sequence[Identity]) -> None:
+        self._supervisor = supervisor
+        self._inherited = inherited
+
+    def __call__(self) -> tuple[Identity, ...]:
+        below = descendant_identities(self._supervisor, without=(os.getpid(),))
+        if not self._inherited:
+            return below
+        left = (each for each in self._inherited if identity_of(each[0]) == each)
+        return tuple(sorted({*below, *left}))
 
 
 class _Uids:
@@ -238,6 +255,7 @@ def _restore_in_place(
         ),
         durable=True,
     )
-    restored = Ablation.ENVIRONMENT not in options.ablations
-    report = files.restore(commit).to_json() if restored else {"environment": "left as it is"}
+    report: JsonObject = {"environment": "left as it is"}
+    if Ablation.ENVIRONMENT not in options.ablations:
+        report = files.restore(commit).to_json()
     return Restored(record_uid=target.record_uid, commit=commit, report=report, by="agent", at=clock.now())

@@ -171,6 +171,9 @@ class Rewinding:
         facts = ["No file in the workspace had changed."]
         if changes:
             facts = [f"{len(changes)} path(s) in the workspace were put back to this point."]
+        lost = restored.get("lost_commits")
+        if isinstance(lost, list) and lost:
+            facts.append(f"{len(lost)} commit(s) in the workspace's repositories were undone as well.")
         kept = restored.get("kept")
         if isinstance(kept, list) and kept:
             shown = ", ".join(map(str, kept[:20])) + (" …" if len(kept) > 20 else "")
