@@ -16,6 +16,7 @@ from agentrewind.clock import Clock
 from agentrewind.errors import AgentRewindError, DivergenceError, UsageError
 from agentrewind.identity import tool_input_id
 from agentrewind.jsonform import to_json
+from agentrewind.nested import CodeRuns
 from agentrewind.options import RunOptions
 from agentrewind.raised import rebuild_exception, record_exception
 from agentrewind.recorder import Recorder, ToolTicket
@@ -58,6 +59,7 @@ class Layer:
         submissions: verdicts that the log holds, by the node that submitted.
         check: validates a submission; only called live.
         conduct: carries out the two rewind tools; None where the agent has none.
+        code: the code actions of agents that write code; None where there can be none.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Layer:
         check: Callable[[], Verdict],
         conduct: Conduct | None,
         clock: Clock,
+        code: CodeRuns | None = None,
     ) -> None:
         self.latch = gate.latch
         self.options = options
@@ -86,6 +89,8 @@ class Layer:
         self._ordinals: dict[tuple[RecordUid | None, str | None], int] = {}
         self._asking: RecordUid | None = None
         self._waiting: list[tuple[str, str]] = []
+        self._here = threading.local()
+        self._code = code
         gate.on_answer = self._answered
 
     @property
@@ -104,6 +109,19 @@ class Layer:
         if self._recorder is None:
             raise DivergenceError(record_uid=None, difference="a live call was asked for during a replay")
         return self._recorder
+
+    @property
+    def code(self) -> CodeRuns:
+        """The code actions of the run. Raises UsageError where the layer was opened without them."""
+        if self._code is None:
+            raise UsageError("this layer was opened without a store for code actions")
+        return self._code
+
+    @property
+    def last_answer(self) -> LlmNode | None:
+        """The last answer that a call made in this thread got: what an agent that runs here acts on."""
+        found: LlmNode | None = getattr(self._here, "answer", None)
+        return found
 
     @property
     def served(self) -> int:
@@ -126,19 +144,22 @@ class Layer:
         perform: Callable[[], object],
         *,
         tool_call_id: str | None = None,
+        parent: RecordUid | None = None,
         interrupted: Callable[[str], object] = str,
     ) -> ToolResult:
         """Answer a tool call: from the log, or by `perform()`, recorded around it.
 
         `perform` is not called for the layer's own tools, nor on replay; `interrupted` shapes the text for
-        a call whose outcome a crash made unknown. Raises what the tool raised, now or when it was
-        recorded, and the layer's signals.
+        a call whose outcome a crash made unknown. With `parent` the call belongs to that LLM node, whoever
+        answered last; without, to the one that named its id, or the last. Raises what the tool raised, now
+        or when it was recorded, and the layer's signals.
         """
         self.latch.check()
         with self._lock, self.gate.stopping():
             plain = to_json(arguments)
-            tool_call_id = tool_call_id or self._call_id(name)
-            key = self._key(tool_call_id)
+            if tool_call_id is None and parent is None:
+                tool_call_id = self._call_id(name)
+            key = self._key(tool_call_id, parent)
             input_id = tool_input_id(name, plain)
             decision = self._replayer.tool(key, name=name, input_id=input_id, arguments=plain)
             match decision:
@@ -195,7 +216,7 @@ class Layer:
         with self.gate.stopping():
             assert self._conduct is not None
             outcome = self._conduct.call(
-                ticket.tool_name, arguments, asking=self._asking, record_uid=ticket.record_uid
+                ticket.tool_name, arguments, asking=ticket.parent, record_uid=ticket.record_uid
             )
             node = recorder.end_tool(ticket, output=outcome.value, error=None)
         if outcome.rewinds:
@@ -241,8 +262,9 @@ class Layer:
                 return call_id
         return None
 
-    def _key(self, tool_call_id: str | None) -> ToolKey:
-        parent = self._parents.get(tool_call_id, self._asking) if tool_call_id else self._asking
+    def _key(self, tool_call_id: str | None, parent: RecordUid | None) -> ToolKey:
+        if parent is None:
+            parent = self._parents.get(tool_call_id, self._asking) if tool_call_id else self._asking
         place = (parent, tool_call_id)
         ordinal = self._ordinals.get(place, 0)
         self._ordinals[place] = ordinal + 1
@@ -250,6 +272,7 @@ class Layer:
 
     def _answered(self, node: LlmNode) -> None:
         with self._lock:
+            self._here.answer = node
             self._asking = node.record_uid
             self._parents.update(parent_of(node))
             self._waiting = named_calls(node)

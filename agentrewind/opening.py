@@ -13,6 +13,7 @@ from agentrewind.clock import Clock
 from agentrewind.errors import RestoreError
 from agentrewind.identity import Conversations
 from agentrewind.layer import Layer
+from agentrewind.nested import KEY_NAME, CodeRuns, Sealed, code_notes
 from agentrewind.options import Ablation, RunOptions
 from agentrewind.processes import Identity, descendant_identities, identity_of, inherited
 from agentrewind.recorder import Recorder
@@ -131,6 +132,12 @@ def live_layer(
             check=lambda: _check(options, place.root),
             conduct=conduct,
             clock=clock,
+            code=CodeRuns(
+                notes=code_notes(timeline),
+                write=lambda record, durable: recorder.write(record, durable=durable),
+                sealed=_sealed(run),
+                clock=clock,
+            ),
         )
         try:
             yield layer
@@ -165,6 +172,7 @@ def replay_layer(
         check=accept_all,
         conduct=None,
         clock=clock,
+        code=CodeRuns(notes=code_notes(timeline), write=None, sealed=_sealed(run), clock=clock),
     )
 
 
@@ -204,6 +212,10 @@ def _replayer(point: ResumePoint, options: RunOptions, timeline: Timeline) -> Re
         on_divergence=options.on_divergence,
         messages_of=timeline.messages,
     )
+
+
+def _sealed(run: Run) -> Sealed:
+    return Sealed(store=run.blobs, key=run.directory.parent.parent / KEY_NAME)
 
 
 def _check(options: RunOptions, root: Path) -> Verdict:

@@ -146,6 +146,7 @@ class Recorder:
         self._last_uid = last_uid
         self._unsettled: dict[RecordUid, CommitId] = dict(unsettled)
         self._quiet: set[RecordUid] = set()
+        self._running: set[RecordUid] = set()
         self._retry: _Retry | None = None
         self._lock = threading.RLock()
         self._camera = ThreadPoolExecutor(max_workers=1, thread_name_prefix="snapshot")
@@ -241,6 +242,7 @@ class Recorder:
                 processes=self._processes(),
             )
             self._journal.append(started, durable=True)
+            self._running.add(uid)
             return ToolTicket(
                 record_uid=uid,
                 input_id=input_id,
@@ -258,6 +260,7 @@ class Recorder:
         """Append the node of a tool call that returned or raised."""
         node = _tool_node(ticket, output=output, error=error, latency=self._elapsed(ticket.began))
         with self._lock:
+            self._running.discard(ticket.record_uid)
             self._journal.append(node, durable=False)
             self._awaits_snapshot(node.record_uid, ticket.before.commit, quiet=False)
         return node
@@ -304,7 +307,8 @@ class Recorder:
                     ),
                     durable=False,
                 )
-            attributed = any(uid not in self._quiet for uid in waiting)
+            # what changes while a call runs is that call's, which gets a span of its own when it ends
+            attributed = bool(self._running) or any(uid not in self._quiet for uid in waiting)
             if previous is not None and previous != taken.commit and not attributed:
                 self._outside(previous, taken)
             self._quiet.clear()

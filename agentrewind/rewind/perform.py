@@ -12,6 +12,7 @@ from typing import Protocol
 
 from agentrewind.clock import Clock
 from agentrewind.errors import DamagedError
+from agentrewind.nested import not_carried
 from agentrewind.options import Ablation, RunOptions
 from agentrewind.processes import Identity, Process
 from agentrewind.recorder import Captured
@@ -105,7 +106,8 @@ class Rewinding:
             restored = self.files.restore(commit).to_json()
         text: str | None = None
         if Ablation.MEMORY not in self.options.ablations:
-            text = compose(self._notes(), self._facts(changes, restored, quiet))
+            facts = [*self._facts(changes, restored, quiet), *self._lost_variables()]
+            text = compose(self._notes(), facts)
         return {
             **restored,
             "safety_commit": safety,
@@ -163,6 +165,10 @@ class Rewinding:
     def _notes(self) -> list[RewindAsked]:
         notes = [*self.timeline.memories(), self.asked]
         return list({note.segment: note for note in notes}.values())
+
+    def _lost_variables(self) -> list[str]:
+        lost = not_carried(self.timeline, self.asked.target)
+        return [f"Variables of your code that could not be brought back: {', '.join(lost)}."] if lost else []
 
     def _facts(self, changes: Sequence[Change], restored: JsonObject, quiet: Quiet) -> list[str]:
         """What the agent should know of the state, without a word of the abandoned branch's content."""
