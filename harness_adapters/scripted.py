@@ -14,6 +14,7 @@ import re
 import signal
 import socket
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,9 +24,10 @@ from typing import Any, cast
 import click
 
 from agentrewind.errors import UsageError
-from harness_adapters.scripted_answer import Completion, ScriptedAnswer, error_body, event_stream
+from harness_adapters.scripted_answer import Completion, ScriptedAnswer, error_body
+from harness_adapters.scripted_dialects import COMPLETIONS, DIALECTS, Dialect, read
 from harness_adapters.scripted_policy import NoAnswerError, Policy, Step, from_steps
-from harness_adapters.scripted_request import Refusal, ScriptedRequest, ToolCall, read_request, text_of
+from harness_adapters.scripted_request import Refusal, ScriptedRequest, ToolCall, text_of
 
 __all__ = [
     "NoAnswerError",
@@ -40,21 +42,23 @@ __all__ = [
     "load_policy",
 ]
 
-COMPLETIONS = "/v1/chat/completions"
 MODELS = "/v1/models"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What goes back over the wire, and the answer that it says."""
+    """What goes back over the wire, in the pieces in which it leaves, and the answer that it says."""
 
     answer: ScriptedAnswer
-    body: bytes
+    pieces: tuple[bytes, ...]
     content_type: str = "application/json"
 
 
 class ScriptedModel:
-    """A server on 127.0.0.1 that answers chat completions by a policy; serves from construction to `close`.
+    """A server on 127.0.0.1 that answers by a policy; serves from construction to `close`.
+
+    It speaks chat completions, and the APIs of Responses and of Anthropic's Messages; a policy sees every
+    request in the form of chat completions, with the body as it came in `raw`.
 
     Answers are numbered by arrival: `chatcmpl-<n>`, with tool calls `call_<n>` counted over all answers and
     past any such id in the conversation, so that no id is used twice even when a new server takes over.
@@ -117,18 +121,18 @@ class ScriptedModel:
         models = [{"id": name, "object": "model", "created": 0, "owned_by": "agentrewind"} for name in names]
         return {"object": "list", "data": models}
 
-    def complete(self, body: bytes) -> Response:
+    def complete(self, body: bytes, dialect: Dialect = DIALECTS[COMPLETIONS]) -> Response:
         """What to send for one request; returns when it is time to send it."""
         with self._lock:
-            request = read_request(body, number=len(self._requests) + 1)
+            request = read(body, dialect, number=len(self._requests) + 1)
             self._requests.append(request)
-        response = self._respond(request)
+        response = self._respond(request, dialect)
         self._note(request, response.answer)
         if response.answer.delay:
             self._stopping.wait(response.answer.delay)
         return response
 
-    def _respond(self, request: ScriptedRequest) -> Response:
+    def _respond(self, request: ScriptedRequest, dialect: Dialect) -> Response:
         if request.refusal:
             refusal = request.refusal
             return _failed(400, refusal.message, kind="invalid_request_error", param=refusal.param)
@@ -136,13 +140,13 @@ class ScriptedModel:
             message = f"no model is called {request.model!r}; known: {', '.join(self._models)}"
             return _failed(404, message, kind="invalid_request_error", param="model")
         try:
-            return self._render(request, self._policy(request))
+            return self._render(request, self._policy(request), dialect)
         except NoAnswerError as error:
             return _failed(404, str(error), kind="invalid_request_error")
         except Exception as error:  # noqa: BLE001 - a policy is anybody's code; its client must hear what failed
             return _failed(500, f"the policy raised {type(error).__name__}: {error}", kind="server_error")
 
-    def _render(self, request: ScriptedRequest, answer: ScriptedAnswer) -> Response:
+    def _render(self, request: ScriptedRequest, answer: ScriptedAnswer, dialect: Dialect) -> Response:
         if answer.status != 200:
             return _error_response(answer)
         completion = Completion(
@@ -153,11 +157,9 @@ class ScriptedModel:
             prompt_characters=sum(len(text_of(message)) for message in request.messages),
         )
         if not request.stream:
-            return Response(answer=answer, body=json.dumps(completion.whole()).encode())
-        options = request.raw.get("stream_options")
-        include_usage = isinstance(options, dict) and bool(options.get("include_usage"))
-        events = event_stream(completion.chunks(include_usage=include_usage))
-        return Response(answer=answer, body=events, content_type="text/event-stream")
+            return Response(answer=answer, pieces=(json.dumps(dialect.whole(completion)).encode(),))
+        events = dialect.stream(completion, request.raw)
+        return Response(answer=answer, pieces=events, content_type="text/event-stream")
 
     def _new_call_ids(self, request: ScriptedRequest, count: int) -> tuple[str, ...]:
         seen = [
@@ -239,9 +241,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(411, error_body("Content-Length is needed", kind="invalid_request_error"))
             return
         body = self.rfile.read(int(length))
-        if self.path.rstrip("/") == COMPLETIONS:
-            response = self._model.complete(body)
-            self._send(response.answer.status, response.content_type, response.body)
+        dialect = DIALECTS.get(self.path.partition("?")[0].rstrip("/"))
+        if dialect is not None:
+            self._send_response(self._model.complete(body, dialect))
         else:
             self._send_unknown_path()
 
@@ -257,16 +259,29 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_json(404, error_body(message, kind="invalid_request_error"))
 
     def _send_json(self, status: int, body: dict[str, Any]) -> None:
-        self._send(status, "application/json", json.dumps(body).encode())
+        self._send_head(status, "application/json", text := json.dumps(body).encode())
+        self.wfile.write(text)
 
-    def _send(self, status: int, kind: str, body: bytes) -> None:
+    def _send_response(self, response: Response) -> None:
+        answer, pieces = response.answer, response.pieces
+        cut = answer.cut_after if response.content_type == "text/event-stream" else None
+        sent = pieces if cut is None else pieces[:cut]
+        told = sent if answer.cut_cleanly else pieces
+        self._send_head(answer.status, response.content_type, b"".join(told))
+        for piece in sent:
+            self.wfile.write(piece)
+            if answer.gap:
+                time.sleep(answer.gap)
+        if len(sent) < len(told):
+            self.close_connection = True
+
+    def _send_head(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(body)
 
 
 def _failed(status: int, message: str, *, kind: str, param: str | None = None) -> Response:
@@ -279,7 +294,7 @@ def _error_response(answer: ScriptedAnswer) -> Response:
     if body is None:
         body = error_body(f"scripted HTTP {answer.status}", kind="scripted_error")
     text = body if isinstance(body, str) else json.dumps(body)
-    return Response(answer=answer, body=text.encode())
+    return Response(answer=answer, pieces=(text.encode(),))
 
 
 def load_policy(path: str) -> Policy:
