@@ -8,12 +8,14 @@ recorded; the rewind memory is added afterwards, to what goes to the provider.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+from agentrewind.capture.credentials import credentials_in
 from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError, InternalError
 from agentrewind.identity import Conversations, Request
 from agentrewind.raised import rebuild_exception, record_exception
@@ -21,7 +23,8 @@ from agentrewind.recorder import LlmFacts, LlmTicket
 from agentrewind.records import ErrorRecord, InputId, JsonObject, LlmNode, RecordUid
 from agentrewind.redact import drop_credentials
 from agentrewind.replayer import Live, Refuse, Replayer, ServeLlm
-from agentrewind.rewind.memory import Memory, place
+from agentrewind.rewind.memory import Memory
+from agentrewind.rewind.memory_forms import Place, place_messages
 from agentrewind.rewind.signal import Latch, LayerSignal
 
 T = TypeVar("T")
@@ -38,6 +41,11 @@ class Call(Generic[T]):
         parameters: everything else that was passed; credentials among it are dropped before recording.
         encode: the client's answer as JSON.
         decode: the answer rebuilt from that JSON.
+        sent: the harness's own message objects where `messages`, which is compared and recorded, is a form
+            of them made for that; one for one.
+        place: puts the rewind memory into what is sent.
+        describe: a failure as a record, where the plain form of an exception would lose something.
+        refail: meets a recorded failure: raises it again, or returns what breaks in the same place.
     """
 
     client: str
@@ -47,6 +55,43 @@ class Call(Generic[T]):
     parameters: dict[str, object]
     encode: Callable[[T], JsonObject]
     decode: Callable[[JsonObject], T]
+    sent: Sequence[Any] | None = None
+    place: Place = place_messages
+    describe: Callable[[BaseException, Collection[str]], ErrorRecord] | None = None
+    refail: Callable[[ErrorRecord], T] | None = None
+
+
+class Pending:
+    """A live call whose answer is still arriving. It ends once; whatever is told after that is ignored.
+
+    A stream reports here while the harness reads it. Safe for threads.
+    """
+
+    def __init__(self, *, finish: Callable[[JsonObject], None], fail: Callable[[ErrorRecord], None]) -> None:
+        self._finish = finish
+        self._fail = fail
+        self._lock = threading.Lock()
+        self._over = False
+
+    @property
+    def over(self) -> bool:
+        """The node or the failed attempt is written, or about to be."""
+        return self._over
+
+    def finished(self, output: JsonObject) -> None:
+        """The whole answer is here: write the node. Raises the layer's signals."""
+        if self._ends():
+            self._finish(output)
+
+    def failed(self, error: ErrorRecord) -> None:
+        """It broke, or nobody reads on: write a failed attempt."""
+        if self._ends():
+            self._fail(error)
+
+    def _ends(self) -> bool:
+        with self._lock:
+            first, self._over = not self._over, True
+        return first
 
 
 class Records(Protocol):
@@ -64,7 +109,8 @@ class _Open:
     ticket: LlmTicket
     request: Request
     facts: LlmFacts
-    messages: list[JsonObject]
+    messages: list[Any]
+    describe: Callable[[BaseException, Collection[str]], ErrorRecord]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +143,9 @@ class Gate:
     warn: Callable[[str], None] = lambda text: None
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _alias: dict[str, str] = field(default_factory=dict)
+    _left: deque[tuple[Pending, ErrorRecord]] = field(default_factory=deque)
 
-    def run(self, call: Call[T], perform: Callable[[list[JsonObject]], T]) -> T:
+    def run(self, call: Call[T], perform: Callable[[list[Any]], T]) -> T:
         """Answer `call`, making it with `perform(messages)` if it has to go live."""
         match self._open(call):
             case _Served(node=node):
@@ -112,7 +159,7 @@ class Gate:
                     raise
                 return self._finished(call, opened, answer)
 
-    async def arun(self, call: Call[T], perform: Callable[[list[JsonObject]], Awaitable[T]]) -> T:
+    async def arun(self, call: Call[T], perform: Callable[[list[Any]], Awaitable[T]]) -> T:
         """The same for a client that is awaited."""
         match self._open(call):
             case _Served(node=node):
@@ -126,8 +173,70 @@ class Gate:
                     raise
                 return self._finished(call, opened, answer)
 
+    def run_stream(self, call: Call[T], perform: Callable[[list[Any], Pending], T]) -> T:
+        """Answer `call` with a stream that is open, made with `perform(messages, pending)` if it goes live.
+
+        Whoever reads the stream tells `pending` how it ended; only then is a node written, and like every
+        node it follows the snapshot that was begun with the call.
+        """
+        match self._open(call):
+            case _Served(node=node):
+                return self._answer(call, node)
+            case _Open() as opened:
+                pending = self._pending(opened)
+                try:
+                    with inside():
+                        return perform(opened.messages, pending)
+                except BaseException as error:
+                    self._broken(opened, pending, error)
+                    raise
+
+    async def arun_stream(self, call: Call[T], perform: Callable[[list[Any], Pending], Awaitable[T]]) -> T:
+        """The same for a client that is awaited."""
+        match self._open(call):
+            case _Served(node=node):
+                return self._answer(call, node)
+            case _Open() as opened:
+                pending = self._pending(opened)
+                try:
+                    with inside():
+                        return await perform(opened.messages, pending)
+                except BaseException as error:
+                    self._broken(opened, pending, error)
+                    raise
+
+    def leave(self, pending: Pending, error: ErrorRecord) -> None:
+        """Note that nobody reads `pending` any more; written down with the next call.
+
+        This may be called by a finaliser, which runs anywhere, in the middle of a write as well.
+        """
+        self._left.append((pending, error))
+
+    def settle_left(self) -> None:
+        """Write down the streams that were left since the last call."""
+        while self._left:
+            pending, error = self._left.popleft()
+            pending.failed(error)
+
+    def _pending(self, opened: _Open) -> Pending:
+        def finish(output: JsonObject) -> None:
+            self._written(opened, output)
+            self.latch.check()
+
+        def fail(error: ErrorRecord) -> None:
+            with self.stopping():
+                assert self.records is not None
+                self.records.fail_llm(opened.ticket, opened.facts, error)
+
+        return Pending(finish=finish, fail=fail)
+
+    def _broken(self, opened: _Open, pending: Pending, error: BaseException) -> None:
+        if not isinstance(error, LayerSignal):
+            pending.failed(opened.describe(error, self.secrets))
+
     def _open(self, call: Call[T]) -> _Step:
         self.latch.check()
+        self.settle_left()
         with self._lock, self.stopping():
             request = self.conversations.identify(model=call.model, messages=call.messages, tools=call.tools)
             decision = self.replayer.llm(request)
@@ -157,8 +266,10 @@ class Gate:
                 self.warn(f"checkpoint {decision.checkpoint.record_uid} differs: {decision.warning}")
             self.at_checkpoint(decision.checkpoint)
         kept, _omitted = drop_credentials(call.parameters)
+        self.secrets = frozenset(self.secrets) | credentials_in(call.parameters)
         facts = LlmFacts(
-            conversation=request.conversation,
+            # under its first name, however often its first message has changed since
+            conversation=self._alias.get(request.conversation, request.conversation),
             client=call.client,
             model=call.model,
             parameters=kept,
@@ -166,37 +277,55 @@ class Gate:
             tools=request.tools,
         )
         ticket = records.begin_llm(request.input_id)
-        return _Open(ticket=ticket, request=request, facts=facts, messages=self._with_memory(request))
+        return _Open(
+            ticket=ticket,
+            request=request,
+            facts=facts,
+            messages=self._with_memory(call, request),
+            describe=call.describe or _describe,
+        )
 
-    def _with_memory(self, request: Request) -> list[JsonObject]:
+    def _with_memory(self, call: Call[T], request: Request) -> list[Any]:
+        # the harness's own objects: what is recorded of them is not always what a client would send
+        sent = list(call.messages if call.sent is None else call.sent)
         conversation = self._alias.get(request.conversation, request.conversation)
         if self.memory is None or conversation != self.memory.conversation:
-            return list(request.messages)
-        return place(request.messages, self.memory)
+            return sent
+        return call.place(request.messages, sent, self.memory)
 
     def _finished(self, call: Call[T], opened: _Open, answer: T) -> T:
         with self.stopping():
+            output = call.encode(answer)
+        self._written(opened, output)
+        self.latch.check()
+        return answer
+
+    def _written(self, opened: _Open, output: JsonObject) -> None:
+        with self.stopping():
             assert self.records is not None
-            node = self.records.end_llm(opened.ticket, opened.facts, call.encode(answer))
+            node = self.records.end_llm(opened.ticket, opened.facts, output)
             with self._lock:
                 self.conversations.remember(opened.request, node.record_uid)
                 self.on_answer(node)
-        self.latch.check()
-        return answer
 
     def _failed(self, opened: _Open, error: BaseException) -> None:
         if isinstance(error, LayerSignal):
             return
         with self.stopping():
             assert self.records is not None
-            self.records.fail_llm(opened.ticket, opened.facts, record_exception(error, secrets=self.secrets))
+            self.records.fail_llm(opened.ticket, opened.facts, opened.describe(error, self.secrets))
 
     def _answer(self, call: Call[T], node: LlmNode) -> T:
         if node.error is not None:
-            raise rebuild_exception(node.error)
+            if call.refail is not None:
+                return call.refail(node.error)
+            with self.stopping():
+                failure = rebuild_exception(node.error)
+            raise failure
         if node.output is None:
             raise self.latch.stop(DamagedError(f"{node.record_uid} holds neither an answer nor an error"))
-        return call.decode(node.output)
+        with self.stopping():
+            return call.decode(node.output)
 
     @contextmanager
     def stopping(self) -> Iterator[None]:
@@ -217,6 +346,10 @@ def inside() -> Iterator[None]:
         yield
     finally:
         _inside.reset(token)
+
+
+def _describe(error: BaseException, secrets: Collection[str]) -> ErrorRecord:
+    return record_exception(error, secrets=secrets)
 
 
 def is_inside() -> bool:

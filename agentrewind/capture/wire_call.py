@@ -1,0 +1,394 @@
+"""One request of a generated SDK on its way through the gate: recorded, or answered from the log."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from agentrewind.capture.gate import Call, Gate, Pending, inside
+from agentrewind.capture.sse import DONE, Splitter, is_done, read_event, write_event
+from agentrewind.capture.streams import SWITCHES, Watch, failure_itself, part_read
+from agentrewind.capture.wire_api import Sdk, WireApi
+from agentrewind.errors import UsageError
+from agentrewind.raised import record_exception
+from agentrewind.records import ErrorRecord, Json, JsonObject
+from agentrewind.redact import scrub
+
+Reply: TypeAlias = Callable[[], Any]
+"""Gives the harness its answer, or raises; for an async client what it gives is awaited."""
+
+Send: TypeAlias = Callable[["WireCall", Any], Any]
+"""Hands the request on to the SDK."""
+
+_HTTP = "http_answer"
+_RAW = "X-Stainless-Raw-Response"
+_CONVERSATION = frozenset({"model", "messages", "input", "instructions", "system", "tools", "functions"})
+
+
+@dataclass(slots=True, kw_only=True)
+class WireCall:
+    """A request as the SDK was about to make it.
+
+    Attributes:
+        base: the SDK's module with the base clients, for the names that it uses itself.
+        from_log: the response that takes the place of the transport, on replay.
+    """
+
+    gate: Gate
+    sdk: Sdk
+    api: WireApi
+    base: ModuleType
+    client: Any
+    cast_to: Any
+    options: Any
+    stream: bool
+    stream_cls: Any
+    from_log: Any = None
+    _pending: Pending | None = None
+    _output: JsonObject | None = None
+    _seen: bool = False
+
+    @property
+    def body(self) -> JsonObject:
+        """The request's body, as JSON."""
+        data = self.options.json_data
+        extra = self.options.extra_json
+        return {**(data if isinstance(data, dict) else {}), **(extra if isinstance(extra, dict) else {})}
+
+    def for_gate(self, send: Send) -> Call[Reply]:
+        """The call as the gate decides on it. A request that cannot be recorded stops the process."""
+        with self.gate.stopping():
+            body = self.body
+            reason = self.api.refusal(body)
+            if reason is not None:
+                raise UsageError(f"{self.api.client} cannot be recorded: {reason}")
+            parameters = {
+                name: value
+                for name, value in body.items()
+                if name not in _CONVERSATION and name not in SWITCHES
+            }
+            return Call(
+                client=self.api.client,
+                model=str(body.get("model", "")),
+                messages=self.api.compared(body),
+                sent=self.api.sent(body),
+                tools=body.get("tools") or body.get("functions"),
+                parameters={**parameters},
+                place=self.api.place,
+                encode=lambda reply: {},
+                decode=lambda output: self._replied(self._response(output), send),
+                describe=self._describe,
+                refail=lambda record: self._refailed(record, send),
+            )
+
+    def with_sent(self, sent: list[Any]) -> Any:
+        """The request's options with this conversation in their body; the same options if it is theirs."""
+        body = self.body
+        if sent == self.api.sent(body):
+            return self.options
+        return self.options.model_copy(
+            update={"json_data": self.api.with_sent(body, sent), "extra_json": None}
+        )
+
+    # --- live ---
+
+    def live(self, options: Any, pending: Pending, send: Send) -> Reply:
+        """Make the call; what the SDK itself makes of an answer that came is raised afterwards."""
+        self._pending = pending
+        try:
+            result = send(self, options)
+        except Exception:
+            self._settle()
+            raise
+        self._settle(answered=True)
+        return lambda: result
+
+    async def alive(self, options: Any, pending: Pending, send: Callable[..., Awaitable[Any]]) -> Reply:
+        """The same for an async client."""
+        self._pending = pending
+        try:
+            result = await send(self, options)
+        except Exception:
+            self._settle()
+            raise
+        self._settle(answered=True)
+
+        async def reply() -> Any:
+            return result
+
+        return reply
+
+    def received(self, response: Any) -> None:
+        """The SDK got a response and is about to make its objects of it."""
+        if self.from_log is not None:
+            return
+        self._seen = True
+        if hasattr(response, "_content"):
+            self._output = self._lifted(response.content, response)
+        else:
+            self._tap(response)
+
+    def _settle(self, *, answered: bool = False) -> None:
+        assert self._pending is not None
+        if self._output is not None:
+            self._pending.finished(self._output)
+        elif answered and not self._seen:
+            reason = "a middleware answered without a response, which cannot be recorded; remove it"
+            raise self.gate.latch.stop(UsageError(f"{self.api.client}: {reason}"))
+
+    def _lifted(self, content: bytes, response: Any) -> JsonObject:
+        with self.gate.stopping():
+            try:
+                found = json.loads(content)
+            except ValueError:
+                found = None
+            if isinstance(found, dict):
+                return self._with_headers(self.api.lift(found), response)
+            kind = response.headers.get("content-type", "")
+            raw: JsonObject = {"content_type": kind, "body": content}
+            return {"content": None, "tool_calls": [], "usage": None, "response": {}, "raw": raw}
+
+    def _with_headers(self, output: JsonObject, response: Any) -> JsonObject:
+        kept: JsonObject = {
+            name: response.headers[name] for name in self.sdk.kept_headers if name in response.headers
+        }
+        return {**output, "headers": kept} if kept else output
+
+    def _tap(self, response: Any) -> None:
+        """Read along while the harness takes the body, however it does that."""
+        assert self._pending is not None
+        watch = Watch(
+            gate=self.gate,
+            pending=self._pending,
+            joiner=self.api.joiner(self.body),
+            lift=lambda answer: self._with_headers(self.api.lift(answer), response),
+        )
+        events = str(response.headers.get("content-type", "")).startswith("text/event-stream")
+        tap = _EventTap(watch) if events else _BodyTap(watch, self._pending, self, response)
+        weakref.finalize(response, watch.left).atexit = False
+        if isinstance(self.client, self.base.AsyncAPIClient):
+            response.aiter_bytes = _atapped(response.aiter_bytes, tap)
+            response.aclose = _aleaving(response.aclose, watch)
+        else:
+            response.iter_bytes = _tapped(response.iter_bytes, tap)
+            response.close = _leaving(response.close, watch)
+
+    # --- from the log ---
+
+    def _replied(self, response: Any, send: Send) -> Reply:
+        self.from_log = response
+        if hasattr(self.client, "_attempt_request"):
+
+            def again() -> Any:
+                with inside():
+                    return send(self, self.options)
+
+            async def aagain() -> Any:
+                with inside():
+                    return await send(self, self.options)
+
+            return aagain if isinstance(self.client, self.base.AsyncAPIClient) else again
+        return lambda: self.client._process_response(  # noqa: SLF001 - what `request` itself ends with
+            cast_to=self.client._maybe_override_cast_to(self.cast_to, self.options),  # noqa: SLF001
+            options=self.options,
+            response=response,
+            stream=self.stream,
+            stream_cls=self.stream_cls,
+            retries_taken=0,
+        )
+
+    def _response(self, output: JsonObject) -> Any:
+        raw, headers = output.get("raw"), output.get("headers")
+        kept = {name: str(value) for name, value in headers.items()} if isinstance(headers, dict) else {}
+        if isinstance(raw, dict) and isinstance(content := raw.get("body"), bytes):
+            return self._made(200, content, {**kept, "content-type": str(raw.get("content_type"))})
+        answer = self.api.lower(output)
+        if not self.stream:
+            return self._made(200, json.dumps(answer).encode(), {**kept, "content-type": "application/json"})
+        return self._stream_of(self.api.events(answer, self.body), lambda: None, whole=True, headers=kept)
+
+    def _stream_of(
+        self,
+        events: list[JsonObject],
+        end: Callable[[], None],
+        *,
+        whole: bool,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        def pieces() -> Iterator[bytes]:
+            for event in events:
+                yield write_event(event, named=self.api.named)
+            if whole and not self.api.named:
+                yield DONE
+            end()
+
+        async def apieces() -> AsyncIterator[bytes]:
+            for piece in pieces():
+                yield piece
+
+        asynchronous = isinstance(self.client, self.base.AsyncAPIClient)
+        content = apieces() if asynchronous else pieces()
+        return self._made(200, content, {**(headers or {}), "content-type": "text/event-stream"})
+
+    def _made(self, status: int, content: Any, headers: dict[str, str]) -> Any:
+        http = getattr(self.base, "httpx2", None) or self.base.httpx
+        given = self.options.headers
+        marks = (
+            {name: value for name, value in given.items() if name == _RAW} if isinstance(given, dict) else {}
+        )
+        url = str(self.client._prepare_url(self.options.url))  # noqa: SLF001 - no public way to it
+        request = http.Request(self.options.method, url, headers=marks)
+        response = http.Response(status, content=content, headers=headers, request=request)
+        response.elapsed = datetime.timedelta(0)
+        return response
+
+    # --- failures ---
+
+    def _describe(self, error: BaseException, secrets: Collection[str]) -> ErrorRecord:
+        """Of an HTTP error the answer is kept, so that the SDK can make the same exception of it again."""
+        record = record_exception(error, secrets=secrets)
+        response = getattr(error, "response", None)
+        if not isinstance(getattr(error, "status_code", None), int) or response is None:
+            return record
+        answer: JsonObject = {
+            "status": response.status_code,
+            "content_type": response.headers.get("content-type", ""),
+            "body": scrub(response.text, secrets),
+        }
+        return replace(record, attributes={**record.attributes, _HTTP: self._with_headers(answer, response)})
+
+    def _refailed(self, record: ErrorRecord, send: Send) -> Reply:
+        read = part_read(record, self.gate)
+        if read is not None and self.stream:
+            return self._replied(self._stream_of([*read.events], read.end, whole=False), send)
+        error = self._error(record)
+
+        def fail() -> Any:
+            raise error
+
+        async def afail() -> Any:
+            raise error
+
+        return afail if isinstance(self.client, self.base.AsyncAPIClient) else fail
+
+    def _error(self, record: ErrorRecord) -> BaseException:
+        answer = record.attributes.get(_HTTP)
+        if isinstance(answer, dict) and isinstance(status := answer.get("status"), int):
+            headers = {"content-type": _text(answer.get("content_type"))}
+            kept = answer.get("headers")
+            headers |= {name: _text(value) for name, value in kept.items()} if isinstance(kept, dict) else {}
+            response = self._made(status, _text(answer.get("body")).encode(), headers)
+            made: BaseException = self.client._make_status_error_from_response(response)  # noqa: SLF001
+            return made
+        error = failure_itself(record)
+        if hasattr(type(error), "request") or isinstance(error, getattr(self.base, "APIConnectionError", ())):
+            error.request = self._made(200, b"", {}).request  # type: ignore[attr-defined]
+        return error
+
+
+class _EventTap:
+    """Reads events along, one piece per event, so that what was read is what the harness took."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self._splitter = Splitter()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for event in self._splitter.feed(data):
+            self._saw(event)
+            yield event
+
+    def end(self) -> bytes:
+        rest = self._splitter.rest()
+        if rest:
+            self._saw(rest)
+        self.watch.ended()
+        return rest
+
+    def _saw(self, event: bytes) -> None:
+        if is_done(event):
+            self.watch.ended()
+        elif (found := read_event(event)) is not None:
+            later = (read_event(each) for each in self._splitter.ahead())
+            self.watch.saw(found, ahead=[each for each in later if each is not None])
+
+
+class _BodyTap:
+    """Reads a whole body along."""
+
+    def __init__(self, watch: Watch, pending: Pending, call: WireCall, response: Any) -> None:
+        self.watch = watch
+        self._pending = pending
+        self._call = call
+        self._response = response
+        self._body = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        self._body += data
+        yield data
+
+    def end(self) -> bytes:
+        self._pending.finished(self._call._lifted(bytes(self._body), self._response))  # noqa: SLF001
+        return b""
+
+
+def _tapped(original: Callable[..., Iterator[bytes]], tap: _EventTap | _BodyTap) -> Callable[..., Any]:
+    def iter_bytes(*args: Any, **kwargs: Any) -> Iterator[bytes]:
+        try:
+            for data in original(*args, **kwargs):
+                yield from tap.feed(data)
+            rest = tap.end()
+        except GeneratorExit:
+            tap.watch.left()
+            raise
+        except Exception as error:
+            tap.watch.broke(error)
+            raise
+        if rest:
+            yield rest
+
+    return iter_bytes
+
+
+def _atapped(original: Callable[..., AsyncIterator[bytes]], tap: _EventTap | _BodyTap) -> Callable[..., Any]:
+    async def aiter_bytes(*args: Any, **kwargs: Any) -> AsyncIterator[bytes]:
+        try:
+            async for data in original(*args, **kwargs):
+                for piece in tap.feed(data):
+                    yield piece
+            rest = tap.end()
+        except GeneratorExit:
+            tap.watch.left()
+            raise
+        except Exception as error:
+            tap.watch.broke(error)
+            raise
+        if rest:
+            yield rest
+
+    return aiter_bytes
+
+
+def _leaving(original: Callable[[], None], watch: Watch) -> Callable[[], None]:
+    def close() -> None:
+        watch.left()
+        original()
+
+    return close
+
+
+def _aleaving(original: Callable[[], Awaitable[None]], watch: Watch) -> Callable[[], Awaitable[None]]:
+    async def aclose() -> None:
+        watch.left()
+        await original()
+
+    return aclose
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
