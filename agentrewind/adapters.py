@@ -50,6 +50,7 @@ class Entry:
 
 ADAPTERS = {
     "mini-swe-agent": Entry("harness_adapters.mini_swe_agent:MiniSweAgent", "minisweagent", "mini"),
+    "smolagents": Entry("harness_adapters.smolagents:SmolagentsAdapter", "smolagents", "smolagents"),
 }
 
 
