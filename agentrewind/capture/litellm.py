@@ -1,25 +1,50 @@
-"""Joins litellm to the gate: `completion` and `acompletion`, wherever they were bound.
+"""Joins litellm to the gate: chat completions and responses, sync and async, streamed or not, however bound.
 
 litellm is never imported from here; the wrappers are put in place when somebody else imports it.
 """
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from agentrewind.capture.gate import Call, Gate, is_inside
 from agentrewind.capture.hook import replace_everywhere, when_imported
-from agentrewind.errors import DamagedError, UsageError
-from agentrewind.jsonform import to_json
-from agentrewind.records import JsonObject
+from agentrewind.capture.litellm_calls import CHAT, RESPONSES, LitellmCall, Route
+from agentrewind.errors import UsageError
 
 CurrentGate = Callable[[], Gate | None]
 
 _MARK = "__agentrewind__"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """One of litellm's functions: what it asks for, and whether it is awaited."""
+
+    route: Route
+    asynchronous: bool = False
+
+
+_ENTRIES = {
+    "completion": _Entry(route=CHAT),
+    "acompletion": _Entry(route=CHAT, asynchronous=True),
+    "responses": _Entry(route=RESPONSES),
+    "aresponses": _Entry(route=RESPONSES, asynchronous=True),
+}
+
+_REFUSED = {
+    "text_completion": "a bare prompt is no conversation; use litellm.completion",
+    "atext_completion": "a bare prompt is no conversation; use litellm.acompletion",
+    "anthropic_messages": "use litellm.acompletion, or the anthropic SDK",
+    "generate_content": "use litellm.completion",
+    "agenerate_content": "use litellm.acompletion",
+    "generate_content_stream": "use litellm.completion",
+    "agenerate_content_stream": "use litellm.acompletion",
+}
 
 
 def install(current_gate: CurrentGate) -> None:
@@ -28,108 +53,93 @@ def install(current_gate: CurrentGate) -> None:
 
 
 def _patch(module: ModuleType, *, current_gate: CurrentGate) -> None:
-    for name, wrap in (("completion", _wrap), ("acompletion", _wrap_async)):
-        original = getattr(module, name)
-        if hasattr(original, _MARK):
-            continue
-        wrapped = wrap(original, module, current_gate)
-        setattr(wrapped, _MARK, original)
-        replace_everywhere(original, wrapped)
+    for name, entry in _ENTRIES.items():
+        wrap = _wrap_async if entry.asynchronous else _wrap
+        _replace(module, name, lambda original, w=wrap, e=entry: w(original, e, module, current_gate))
+    for name, reason in _REFUSED.items():
+        _replace(module, name, functools.partial(_refusing, reason=reason, current_gate=current_gate))
 
 
-def _wrap(original: Callable[..., Any], module: ModuleType, current_gate: CurrentGate) -> Callable[..., Any]:
+def _replace(module: ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
+    original = vars(module).get(name)
+    if original is None or hasattr(original, _MARK):
+        return
+    wrapped = wrap(original)
+    setattr(wrapped, _MARK, original)
+    replace_everywhere(original, wrapped)
+
+
+def _wrap(
+    original: Callable[..., Any], entry: _Entry, module: ModuleType, current_gate: CurrentGate
+) -> Callable[..., Any]:
+    route = entry.route
+
     @functools.wraps(original)
-    def completion(*args: Any, **kwargs: Any) -> Any:
+    def ask(*args: Any, **kwargs: Any) -> Any:
         gate = current_gate()
         if gate is None or is_inside():
             return original(*args, **kwargs)
-        with gate.stopping():
-            bound = _bind(args, kwargs)
-            call = _call("litellm.completion", bound, module)
-        if bound.get("acompletion"):
-            return gate.arun(call, lambda messages: original(**{**bound, "messages": messages}))
-        return gate.run(call, lambda messages: original(**{**bound, "messages": messages}))
+        call = _understood(gate, route, module, args, kwargs)
+        if call.bound.get(route.flag):
+            # litellm's own way from its async function to its sync one: what comes back is awaited
+            return _ask_async(gate, call, original)
+        decided = call.for_gate()
+        if call.stream:
+            return gate.run_stream(
+                decided, lambda sent, pending: call.tapped(original(**call.with_sent(sent)), pending)
+            )
+        return gate.run(decided, lambda sent: original(**call.with_sent(sent)))
 
-    return completion
+    return ask
 
 
 def _wrap_async(
-    original: Callable[..., Any], module: ModuleType, current_gate: CurrentGate
+    original: Callable[..., Any], entry: _Entry, module: ModuleType, current_gate: CurrentGate
 ) -> Callable[..., Any]:
     @functools.wraps(original)
-    async def acompletion(*args: Any, **kwargs: Any) -> Any:
+    async def ask(*args: Any, **kwargs: Any) -> Any:
         gate = current_gate()
         if gate is None or is_inside():
             return await original(*args, **kwargs)
-        with gate.stopping():
-            bound = _bind(args, kwargs)
-            call = _call("litellm.acompletion", bound, module)
-        return await gate.arun(call, lambda messages: original(**{**bound, "messages": messages}))
+        return await _ask_async(gate, _understood(gate, entry.route, module, args, kwargs), original)
 
-    return acompletion
+    return ask
 
 
-def _bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Positional arguments under their names: `model` and `messages` come first in both signatures."""
-    if len(args) > 2:
-        raise UsageError("litellm.completion takes model and messages by position, the rest by name")
-    return {**dict(zip(("model", "messages"), args, strict=False)), **kwargs}
+async def _ask_async(gate: Gate, call: LitellmCall, original: Callable[..., Any]) -> Any:
+    call.asynchronous = True
+    decided: Call[Any] = call.for_gate()
+
+    async def perform(sent: list[Any]) -> Any:
+        return await original(**call.with_sent(sent))
+
+    if not call.stream:
+        return await gate.arun(decided, perform)
+
+    async def open_stream(sent: list[Any], pending: Any) -> Any:
+        return call.tapped(await perform(sent), pending)
+
+    return await gate.arun_stream(decided, open_stream)
 
 
-def _call(client: str, bound: dict[str, Any], module: ModuleType) -> Call[Any]:
-    if bound.get("stream"):
-        raise UsageError(f"{client}(stream=True) cannot be recorded yet; ask for a whole answer")
-    parameters = {
-        name: value
-        for name, value in bound.items()
-        if name not in ("model", "messages", "tools", "acompletion")
-    }
-    return Call(
-        client=client,
-        model=str(bound.get("model", "")),
-        messages=bound.get("messages") or (),
-        tools=bound.get("tools"),
-        parameters=parameters,
-        encode=encode_answer,
-        decode=lambda output: module.ModelResponse(**decode_answer(output)),
-    )
+def _understood(
+    gate: Gate, route: Route, module: ModuleType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> LitellmCall:
+    with gate.stopping():
+        if len(args) > len(route.positional):
+            names = " and ".join(route.positional)
+            raise UsageError(f"{route.client} takes {names} by position, the rest by name")
+        bound = {**dict(zip(route.positional, args, strict=False)), **kwargs}
+        return LitellmCall(gate=gate, route=route, package=module, bound=bound)
 
 
-def encode_answer(response: Any) -> JsonObject:
-    """A chat completion as JSON, with content, tool calls and usage of its only choice lifted to the top."""
-    dump = to_json(response.model_dump(mode="json"))
-    if not isinstance(dump, dict):
-        raise UsageError(f"litellm answered with {type(response).__name__}, which is no chat completion")
-    output: JsonObject = {
-        "content": None,
-        "tool_calls": [],
-        "usage": dump.pop("usage", None),
-        "response": dump,
-    }
-    message = _only_message(dump)
-    if message is not None:
-        output["content"] = message.pop("content", None)
-        output["tool_calls"] = message.pop("tool_calls", None)
-    return output
+def _refusing(original: Callable[..., Any], *, reason: str, current_gate: CurrentGate) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        gate = current_gate()
+        if gate is not None and not is_inside():
+            name = original.__name__
+            raise gate.latch.stop(UsageError(f"litellm.{name} cannot be recorded: {reason}"))
+        return original(*args, **kwargs)
 
-
-def decode_answer(output: JsonObject) -> JsonObject:
-    """The inverse of `encode_answer`."""
-    dump = copy.deepcopy(output["response"])
-    if not isinstance(dump, dict):
-        raise DamagedError("a recorded answer of litellm has no response object")
-    message = _only_message(dump)
-    if message is not None:
-        message["content"] = output.get("content")
-        message["tool_calls"] = output.get("tool_calls")
-    if output.get("usage") is not None:
-        dump["usage"] = output["usage"]
-    return dump
-
-
-def _only_message(dump: JsonObject) -> JsonObject | None:
-    choices = dump.get("choices")
-    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
-        return None
-    message = choices[0].get("message")
-    return message if isinstance(message, dict) else None
+    return refuse
