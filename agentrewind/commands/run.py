@@ -66,16 +66,17 @@ def run(context: click.Context, /, *, resume: str | None, as_json: bool, **given
 
     A run needs --harness, --model, --workspace and --task; `--resume RUN` goes on after a crash, an
     interrupted rewind or a failure of the provider.
+
+    With `--workspace DIR -- COMMAND ...` any Python agent runs under the layer as it is: its clients are
+    joined when it starts, it runs in DIR, and its end is its submission. Arguments that name a file here,
+    and none in DIR, are passed as absolute paths. What it prints is kept in the run's agent.log.
     """
     session = context.find_object(Session)
     assert session is not None
-    if given["command"]:
-        raise UsageError(
-            "running a command of your own (`run --workspace DIR -- COMMAND`) is not there yet; "
-            "name a harness with --harness, its model with --model and the work with --task"
-        )
     if resume is not None:
         _refuse_others(context)
+    elif given["command"]:
+        _require_for_command(given)
     else:
         _require(given)
     from agentrewind.commands.running import document, see_through, tell_end, tell_trouble
@@ -108,11 +109,28 @@ def _require(given: dict[str, Any]) -> None:
         raise UsageError(f"{', '.join(missing)} missing: a run needs --{', --'.join(_NEEDED)}")
 
 
+def _require_for_command(given: dict[str, Any]) -> None:
+    if not given["workspace"]:
+        raise UsageError("--workspace missing: a command runs in a workspace")
+    foreign = [f"--{name}" for name in ("harness", "model", "task", "config") if given[name]]
+    if foreign:
+        raise UsageError(f"{', '.join(foreign)}: the command itself decides these; leave them out")
+
+
+def _command(words: tuple[str, ...], here: Path, workspace: Path) -> tuple[str, ...]:
+    """The command as it is started in the workspace: files that are only here become absolute."""
+    return tuple(
+        str(here / word) if (here / word).is_file() and not (workspace / word).exists() else word
+        for word in words
+    )
+
+
 def _start(given: dict[str, Any], session: Session, around: Surroundings) -> RunResult:
     from agentrewind.supervise import NewRun, start_run
 
+    root = session.directory / given["workspace"]
     new = NewRun(
-        root=session.directory / given["workspace"],
+        root=root,
         harness=given["harness"],
         model=given["model"],
         options=_options(given, session),
@@ -139,7 +157,7 @@ def _options(given: dict[str, Any], session: Session) -> RunOptions:
 
     config: list[Json] = list(given["config"])
     return RunOptions(
-        task=read_task(given["task"], session.directory),
+        task=read_task(given["task"] or "", session.directory),
         check=given["check"],
         strategy=Strategy(given["strategy"]),
         ablations=frozenset(Ablation(each) for each in given["ablate"]),
@@ -147,6 +165,7 @@ def _options(given: dict[str, Any], session: Session) -> RunOptions:
         memory_role=given["memory_role"],
         on_divergence=OnDivergence(given["on_divergence"] or "stop"),
         settings={"config": config} if config else {},
+        command=_command(given["command"], session.directory, session.directory / given["workspace"]),
     )
 
 
