@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentrewind.identity import canonical_bytes
@@ -36,6 +36,7 @@ class View:
         known: every node of the run, for telling abandoned from unknown.
         notes: all rewinds so far, oldest first.
         stands_for: abandoned checkpoints and the node of the current path that took their place.
+        whole: the LLM nodes with a whole snapshot of every workspace before them.
         not_restored: what a rewind leaves as it is, ready to print.
     """
 
@@ -44,6 +45,7 @@ class View:
     known: Mapping[RecordUid, Node]
     notes: Sequence[RewindAsked]
     stands_for: Mapping[RecordUid, RecordUid]
+    whole: Collection[RecordUid]
     not_restored: Sequence[str] = ()
 
 
@@ -53,15 +55,9 @@ def checkpoints(view: View) -> list[LlmNode]:
     for node in view.path:
         if node.record_uid == view.asking:
             break
-        if isinstance(node, LlmNode) and is_checkpoint(node):
+        if isinstance(node, LlmNode) and node.error is None and node.record_uid in view.whole:
             found.append(node)
     return found
-
-
-def is_checkpoint(node: LlmNode) -> bool:
-    """An answered LLM call with a whole snapshot before it."""
-    span = node.metadata.workspaces.get(MAIN_WORKSPACE)
-    return node.error is None and span is not None and span.before_commit is not None and not span.partial
 
 
 def listing(view: View) -> JsonObject:
@@ -107,6 +103,8 @@ def _reason(view: View, target: str) -> str:
         return f"{target} is the answer that you are giving now; nothing lies between it and here."
     if all(node.record_uid != target for node in view.path):
         return f"{target} lies on a branch that was abandoned by an earlier rewind."
+    if node.error is not None:
+        return f"{target} is a call that failed; there is no answer to be given anew."
     return f"{target} has no whole snapshot of the workspace before it and is no checkpoint."
 
 
@@ -144,8 +142,17 @@ def _note_change(files: dict[bytes, str], change: Change) -> None:
     repository, inner, _ = change.path.partition(b".git/")
     if inner and (not repository or repository.endswith(b"/")):
         files[repository + inner] = "M"
-    else:
-        files[change.path] = change.status
+        return
+    # of several changes the one between the checkpoint and now counts
+    match files.pop(change.path, None), change.status:
+        case "A", "D":
+            return
+        case "A", _:
+            files[change.path] = "A"
+        case "D", "A":
+            files[change.path] = "M"
+        case _:
+            files[change.path] = change.status
 
 
 def _leads_to(view: View, target: RecordUid) -> RecordUid:
@@ -176,7 +183,7 @@ def exit_code(node: ToolNode) -> int | None:
     if isinstance(node.output, dict):
         for name in ("returncode", "exit_code"):
             code = node.output.get(name)
-            if isinstance(code, int):
+            if isinstance(code, int) and not isinstance(code, bool):
                 return code
     return None
 

@@ -142,6 +142,7 @@ def view_of(timeline: Timeline, *, asking: RecordUid | None, not_restored: tuple
         known=timeline.nodes,
         notes=timeline.memories(),
         stands_for=stands_for,
+        whole=frozenset(node.record_uid for node in timeline.checkpoints()),
         not_restored=not_restored,
     )
 
