@@ -12,22 +12,25 @@ from agentrewind.errors import DamagedError
 from agentrewind.records import Json, JsonObject
 
 _ENVELOPE = ("choices", "usage", "object")
+_LIFTED = ("content", "tool_calls")
 _SAID_FIRST = ("role", "content", "tool_calls")
 
 
 def lift(answer: JsonObject) -> JsonObject:
-    """A chat completion with content, tool calls and usage of its only choice at the top."""
+    """A chat completion with content, tool calls and usage of its only choice at the top.
+
+    Where they stood there is a null: what the provider did not say at all stays unsaid.
+    """
     body = copy.deepcopy(answer)
+    message = _only_message(body) or {}
     output: JsonObject = {
-        "content": None,
-        "tool_calls": [],
-        "usage": body.pop("usage", None),
+        "content": message.get("content"),
+        "tool_calls": message.get("tool_calls", []),
+        "usage": body.get("usage"),
         "response": body,
     }
-    message = _only_message(body)
-    if message is not None:
-        output["content"] = message.pop("content", None)
-        output["tool_calls"] = message.pop("tool_calls", None)
+    for place, names in ((message, _LIFTED), (body, ("usage",))):
+        place.update({name: None for name in names if name in place})
     return output
 
 
@@ -35,13 +38,16 @@ def lower(output: JsonObject) -> JsonObject:
     """The inverse of `lift`. Raises DamagedError where the record holds no answer."""
     body = body_of(output)
     message = _only_message(body)
+    _put_back(body, output, ("usage",))
     if message is not None:
-        message["content"] = output.get("content")
-        if output.get("tool_calls") is not None:
-            message["tool_calls"] = copy.deepcopy(output["tool_calls"])
-    if output.get("usage") is not None:
-        body["usage"] = copy.deepcopy(output["usage"])
+        _put_back(message, output, _LIFTED)
     return body
+
+
+def _put_back(place: JsonObject, output: JsonObject, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name in place or output.get(name) not in (None, []):
+            place[name] = copy.deepcopy(output.get(name))
 
 
 def body_of(output: JsonObject) -> JsonObject:

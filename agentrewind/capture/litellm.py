@@ -6,17 +6,29 @@ litellm is never imported from here; the wrappers are put in place when somebody
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentrewind.capture.gate import Call, Gate, is_inside
 from agentrewind.capture.hook import replace_everywhere, when_imported
-from agentrewind.capture.litellm_calls import CHAT, RESPONSES, LitellmCall, Route
+from agentrewind.capture.litellm_calls import (
+    CHAT,
+    RESPONSES,
+    LitellmCall,
+    Route,
+    decode_answer,
+    encode_answer,
+)
 from agentrewind.errors import UsageError
 
+__all__ = ["CurrentGate", "decode_answer", "encode_answer", "install", "replace_everywhere"]
+
 CurrentGate = Callable[[], Gate | None]
+
+_Passed: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 _MARK = "__agentrewind__"
 
@@ -55,7 +67,7 @@ def install(current_gate: CurrentGate) -> None:
 def _patch(module: ModuleType, *, current_gate: CurrentGate) -> None:
     for name, entry in _ENTRIES.items():
         wrap = _wrap_async if entry.asynchronous else _wrap
-        _replace(module, name, lambda original, w=wrap, e=entry: w(original, e, module, current_gate))
+        _replace(module, name, functools.partial(wrap, entry=entry, module=module, current_gate=current_gate))
     for name, reason in _REFUSED.items():
         _replace(module, name, functools.partial(_refusing, reason=reason, current_gate=current_gate))
 
@@ -70,7 +82,7 @@ def _replace(module: ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
 
 
 def _wrap(
-    original: Callable[..., Any], entry: _Entry, module: ModuleType, current_gate: CurrentGate
+    original: Callable[..., Any], *, entry: _Entry, module: ModuleType, current_gate: CurrentGate
 ) -> Callable[..., Any]:
     route = entry.route
 
@@ -79,7 +91,7 @@ def _wrap(
         gate = current_gate()
         if gate is None or is_inside():
             return original(*args, **kwargs)
-        call = _understood(gate, route, module, args, kwargs)
+        call = _understood(gate, entry, module, original, (args, kwargs))
         if call.bound.get(route.flag):
             # litellm's own way from its async function to its sync one: what comes back is awaited
             return _ask_async(gate, call, original)
@@ -94,14 +106,14 @@ def _wrap(
 
 
 def _wrap_async(
-    original: Callable[..., Any], entry: _Entry, module: ModuleType, current_gate: CurrentGate
+    original: Callable[..., Any], *, entry: _Entry, module: ModuleType, current_gate: CurrentGate
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     async def ask(*args: Any, **kwargs: Any) -> Any:
         gate = current_gate()
         if gate is None or is_inside():
             return await original(*args, **kwargs)
-        return await _ask_async(gate, _understood(gate, entry.route, module, args, kwargs), original)
+        return await _ask_async(gate, _understood(gate, entry, module, original, (args, kwargs)), original)
 
     return ask
 
@@ -123,14 +135,27 @@ async def _ask_async(gate: Gate, call: LitellmCall, original: Callable[..., Any]
 
 
 def _understood(
-    gate: Gate, route: Route, module: ModuleType, args: tuple[Any, ...], kwargs: dict[str, Any]
+    gate: Gate, entry: _Entry, module: ModuleType, original: Callable[..., Any], passed: _Passed
 ) -> LitellmCall:
     with gate.stopping():
-        if len(args) > len(route.positional):
-            names = " and ".join(route.positional)
-            raise UsageError(f"{route.client} takes {names} by position, the rest by name")
-        bound = {**dict(zip(route.positional, args, strict=False)), **kwargs}
-        return LitellmCall(gate=gate, route=route, package=module, bound=bound)
+        return LitellmCall(
+            gate=gate,
+            route=entry.route,
+            package=module,
+            bound=_by_name(original, *passed),
+            asynchronous=entry.asynchronous,
+        )
+
+
+def _by_name(original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name, in whatever order the function itself takes them by position."""
+    if not args:
+        return dict(kwargs)
+    parameters = inspect.signature(original).parameters.values()
+    names = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    if len(args) > len(names):
+        raise UsageError(f"litellm.{original.__name__} takes {len(names)} arguments by position")
+    return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
 def _refusing(original: Callable[..., Any], *, reason: str, current_gate: CurrentGate) -> Callable[..., Any]:
