@@ -74,7 +74,7 @@ class Conduct:
         problem = _problem(arguments) or self._over_budget(timeline)
         if problem is None:
             assert isinstance(arguments, dict)
-            problem = refusal(view, str(arguments["record_uid"]))
+            problem = refusal(view, _target(arguments))
         if problem is not None:
             return Outcome(value=_text({"error": problem}))
         assert isinstance(arguments, dict)
@@ -105,7 +105,7 @@ class Conduct:
         return f"No rewind is left (of {limit}). Go on from the present state."
 
     def _commit(self, timeline: Timeline, arguments: JsonObject, record_uid: RecordUid) -> Outcome:
-        target = RecordUid(str(arguments["record_uid"]))
+        target = _target(arguments)
         if Ablation.CONTEXT in self._options.ablations:
             node = timeline.nodes[target]
             assert isinstance(node, LlmNode)
@@ -167,5 +167,24 @@ def _problem(arguments: Json) -> str | None:
     return None
 
 
+def _target(arguments: JsonObject) -> RecordUid:
+    return RecordUid(str(arguments["record_uid"]).strip())
+
+
 def _text(value: JsonObject) -> str:
-    return orjson.dumps(value).decode()
+    return orjson.dumps(_readable(value)).decode()
+
+
+def _readable(value: Json) -> Json:
+    """The value as a model can be shown it: bytes and broken characters as escapes."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case bytes():
+            return value.decode("utf-8", "backslashreplace")
+        case list():
+            return [_readable(each) for each in value]
+        case dict():
+            return {name: _readable(each) for name, each in value.items()}
+        case _:
+            return value

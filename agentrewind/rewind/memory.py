@@ -49,7 +49,8 @@ def compose(notes: Sequence[RewindAsked], facts: Sequence[str]) -> str:
     if facts:
         lines.append("\nAbout the state that you find now:")
         lines += [f"- {fact}" for fact in facts]
-    return "\n".join(lines)
+    # half a surrogate pair can be recorded but not sent
+    return "\n".join(lines).encode("utf-8", "backslashreplace").decode()
 
 
 def place(messages: Sequence[JsonObject], memory: Memory) -> list[JsonObject]:

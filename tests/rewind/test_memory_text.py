@@ -29,3 +29,7 @@ def test_reasons_and_record_uids_of_the_abandoned_branch_are_no_part_of_it() -> 
 def test_its_role_is_the_chosen_one() -> None:
     memory = Memory(text="lesson", role="user", conversation="main", index=0, anchor=None)
     assert memory.message() == {"role": "user", "content": "lesson"}
+
+
+def test_characters_that_cannot_be_sent_are_escaped() -> None:
+    assert "[1] half a \\ud83d pair" in compose([asked(1, 3, memory="half a \ud83d pair")], [])
