@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from agentrewind import __version__
-from agentrewind.capture import litellm
+from agentrewind.capture.install import install_all
 from agentrewind.clock import SystemClock, new_run_id
 from agentrewind.commands.session import Session
 from agentrewind.current import current_gate, current_layer, set_layer
@@ -108,7 +108,7 @@ def replay(
     )
     previous = current_layer()
     set_layer(layer)
-    litellm.install(current_gate)
+    install_all(current_gate)
     try:
         yield layer
     except BaseException:
@@ -139,7 +139,7 @@ def _joined(run: Run, root: Path, store: Path) -> Iterator[Layer]:
         )
         set_layer(layer)
         stack.callback(set_layer, None)
-        litellm.install(current_gate)
+        install_all(current_gate)
         try:
             yield layer
         except BaseException:

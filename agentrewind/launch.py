@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentrewind.attempt import (
+from agentrewind.handover import (
     CLAIM,
     HASH_SEED,
     ON_DIVERGENCE,
@@ -65,17 +65,15 @@ def compose(
     if not composed.get("HOME"):
         # harnesses make their folder of settings at import, wherever HOME points
         composed["HOME"] = str(place.run.directory)
+    if on_divergence is not None:
+        composed[ON_DIVERGENCE] = on_divergence.value
     if not script:
         command = [sys.executable, "-P", "-m", "agentrewind.attempt"]
-        if on_divergence is not None:
-            command += ["--on-divergence", on_divergence.value]
         return Launch(command=command, environment=composed, directory=None)
     before = composed.get("PYTHONPATH", "")
     composed[PATH_BEFORE] = before
     composed["PYTHONPATH"] = os.pathsep.join([STARTUP, before]) if before else STARTUP
     composed[CLAIM] = str(claim_path(place))
-    if on_divergence is not None:
-        composed[ON_DIVERGENCE] = on_divergence.value
     return Launch(command=list(script), environment=composed, directory=place.root)
 
 

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentrewind.errors import DamagedError, DivergenceError, HarnessError, ProtectedError, UsageError
+from agentrewind.handover import REPLAY_RESULT
 from agentrewind.launch import Launch, compose
 from agentrewind.manual_history import state_at
 from agentrewind.opening import Place
+from agentrewind.options import RunOptions
 from agentrewind.processes import RUN_VARIABLE
 from agentrewind.records import MAIN_WORKSPACE, JsonObject, LlmNode, RecordUid, ToolNode
 from agentrewind.replayer import OnDivergence
@@ -84,10 +86,6 @@ def replay_run(
     if gap := timeline.gap_on_path(until=stop):
         raise DamagedError(f"the log is damaged on the path that is to be replayed: {gap}")
     path = timeline.path(None if stop is None else timeline.segment_of(stop))
-    if timeline.header.harness is None:
-        raise UsageError(
-            "this run was started with a command of its own; only runs of a harness can be replayed"
-        )
     nodes = [node for node in path if stop is None or node.record_uid < stop]
     if not nodes:
         raise UsageError("there is nothing to replay: the run holds no call before that point")
@@ -157,10 +155,11 @@ def _run_child(
 ) -> JsonObject:
     result, log = scratch / "result.json", scratch / "agent.log"
     launch = _launch(scratch, copy, root=root, environment=environment, on_divergence=on_divergence)
+    launch.environment[REPLAY_RESULT] = str(result)
     enclosure = [sys.executable, "-P", "-m", "agentrewind.replaying_enclosure"]
     with log.open("wb") as output:
         finished = subprocess.run(
-            [*enclosure, str(scratch / "workspace"), str(root), *launch.command, "--replay", str(result)],
+            [*enclosure, str(scratch / "workspace"), str(root), *launch.command],
             env=launch.environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -194,7 +193,7 @@ def _launch(
     launch = compose(
         Place(run=run, root=root, store=scratch / "no-store"),
         segment=max(run.segment_numbers()),
-        script=(),
+        script=RunOptions.from_json(run.timeline().header.options).command,
         environment=harmless,
         on_divergence=on_divergence,
     )

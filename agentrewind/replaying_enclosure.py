@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
         print(error.strerror or error)  # noqa: T201 - the caller reads it from the log
         sys.exit(EXIT_NO_ENCLOSURE)
     os.chdir(root)
-    os.execv(command[0], command)
+    os.execvp(command[0], command)
 
 
 def enclose(scratch: Path, root: Path) -> None:

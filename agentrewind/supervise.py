@@ -17,9 +17,9 @@ from pathlib import Path
 
 from agentrewind import __version__
 from agentrewind.adapters import check_harness
-from agentrewind.attempt import EXIT_REWIND
 from agentrewind.clock import Clock, new_run_id
 from agentrewind.errors import DamagedError, UsageError
+from agentrewind.handover import EXIT_REWIND
 from agentrewind.launch import claim_path, compose
 from agentrewind.opening import Place, open_workspace
 from agentrewind.options import RunOptions
@@ -189,6 +189,8 @@ class _Supervisor:
     def end_leftovers(self) -> None:
         """After a crash of the supervisor: end what belonged to the call that was interrupted."""
         self._end_unfinished(lambda: marked(self._run.run_id), why="left over from a crash")
+        # a supervisor that was killed while files moved has left the jobs of the prefix suspended
+        go_on(marked(self._run.run_id))
 
     def _end_unfinished(self, find: Callable[[], list[Process]], *, why: str) -> None:
         """End a stale agent process and what the unfinished call started; finished calls' jobs live on."""
@@ -373,7 +375,7 @@ def _place(home: Path, run: Run, root: Path) -> Place:
 
 @contextmanager
 def _owning(around: Surroundings, root: Path, run_id: str) -> Iterator[None]:
-    with WorkspaceLock.acquire(around.home, root, owner={"run_id": run_id}) as lock:
+    with WorkspaceLock.acquire(around.home, root, owner={"run": run_id, "pid": os.getpid()}) as lock:
         if lock.taken_over:
             around.tell(f"took over the workspace from {lock.taken_over}")
         yield

@@ -170,8 +170,8 @@ def _make_like(model: Any, dump: Json) -> None:
 def _chunk(chunk: Any) -> JsonObject:
     dump = _dumped(chunk, exclude_none=True)
     usage = (getattr(chunk, "_hidden_params", None) or {}).get("usage")
-    if usage is not None and "usage" not in dump:
-        # not asked for, so kept from the harness; the record of a whole answer has it
+    if getattr(usage, "total_tokens", 0) and "usage" not in dump:
+        # not asked for, so litellm keeps it from the harness; the record of a whole answer has it
         dump["usage"] = _dumped(usage)
     return dump
 
@@ -214,11 +214,11 @@ RESPONSES = Route(
     with_sent=lambda bound, sent: {**bound, **responses_form.with_items(_plain(bound), sent)},
     place=place_items,
     refusal=responses_form.refusal,
-    encode=lambda response: responses_form.lift(_dumped(response)),
+    encode=lambda response: responses_form.lift(_dumped(response, warnings=False)),
     decode=lambda package, output: package.ResponsesAPIResponse(**responses_form.lower(output)),
     joiner=lambda bound: responses_form.ResponsesJoiner(),
     lift=responses_form.lift,
-    event_of=lambda event: _dumped(event),
+    event_of=lambda event: _dumped(event, warnings=False),
     events=lambda output, bound: responses_form.events(responses_form.lower(output)),
 )
 

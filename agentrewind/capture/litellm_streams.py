@@ -6,6 +6,7 @@ Both are instances of litellm's own stream classes; what differs is what `next` 
 from __future__ import annotations
 
 import datetime
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -99,7 +100,8 @@ def served_events(
     asynchronous: bool,
 ) -> Any:
     """A stream of Responses events from the log, of the class that the asking function gives."""
-    iterators = package.responses.streaming_iterator
+    # by its full name: `litellm.responses` is a function
+    iterators = sys.modules[f"{package.__name__}.responses.streaming_iterator"]
     name = "ResponsesAPIStreamingIterator" if asynchronous else "SyncResponsesAPIStreamingIterator"
     original = getattr(iterators, name)
     config = package.OpenAIResponsesAPIConfig()
@@ -125,7 +127,7 @@ def served_events(
 
     _named_alike(Served, original)
     return Served(
-        response=iterators.httpx.Response(200),
+        response=sys.modules["httpx"].Response(200),
         model=model,
         responses_api_provider_config=config,
         logging_obj=logging,

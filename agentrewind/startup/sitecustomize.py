@@ -23,7 +23,7 @@ def _run_the_next() -> None:
 
 
 def _join() -> None:
-    from agentrewind.attempt import join_script
+    from agentrewind.script import join_script
 
     join_script()
 

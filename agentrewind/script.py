@@ -1,0 +1,94 @@
+"""Joins a user's own script to a run, from its first moment to its last."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from agentrewind.attempt import report_replay, write_stop
+from agentrewind.capture.install import install_all
+from agentrewind.clock import SystemClock
+from agentrewind.current import current_gate, set_layer
+from agentrewind.handover import EXIT_REWIND, STARTUP, Handover, claim, take
+from agentrewind.layer import Layer
+from agentrewind.opening import Place, live_layer, replay_layer
+from agentrewind.processes import die_with_parent
+from agentrewind.records import MAIN_WORKSPACE
+from agentrewind.replayer import OnDivergence
+from agentrewind.rewind.signal import LayerSignal
+
+
+def join_script() -> None:
+    """Join this process to the run that the supervisor named, until it exits; nothing if there is none.
+
+    Only the first Python process of an attempt joins: what it starts itself are its tools.
+    """
+    if not claim():
+        return
+    sys.path[:] = [entry for entry in sys.path if entry != STARTUP]
+    handed = take()
+    if os.getppid() == handed.supervisor:
+        die_with_parent(handed.supervisor)
+    if handed.replay is not None:
+        _join_replay(handed, handed.replay)
+    else:
+        _join_live(handed)
+    install_all(current_gate)
+    show = sys.excepthook
+    sys.excepthook = lambda kind, error, trace: (
+        None if issubclass(kind, LayerSignal) else show(kind, error, trace)
+    )
+
+
+def _join_live(handed: Handover) -> None:
+    root = Path(handed.run.timeline().header.workspaces[MAIN_WORKSPACE].root)
+    stack = ExitStack()
+    layer = stack.enter_context(
+        live_layer(
+            Place(run=handed.run, root=root, store=handed.store),
+            supervisor=handed.supervisor,
+            clock=SystemClock(),
+            secrets=handed.secrets,
+            warn=lambda text: print(text, file=sys.stderr),  # noqa: T201 - a script's own standard error
+            on_divergence=handed.on_divergence,
+        )
+    )
+    set_layer(layer)
+    atexit.register(_leave, layer, stack)
+
+
+def _leave(layer: Layer, stack: ExitStack) -> None:
+    """Last of all exit handlers: the last snapshot, and the exit code that the supervisor understands."""
+    reason, error = layer.latch.reason, layer.latch.error
+    if error is not None:
+        write_stop(layer.recorder, error, SystemClock())
+    stack.close()
+    set_layer(None)
+    if reason is not None:
+        _exit(EXIT_REWIND if error is None else error.exit_code)
+
+
+def _join_replay(handed: Handover, result: Path) -> None:
+    warnings: list[str] = []
+    layer = replay_layer(
+        handed.run,
+        clock=SystemClock(),
+        warn=warnings.append,
+        on_divergence=handed.on_divergence or OnDivergence.STOP,
+    )
+    set_layer(layer)
+
+    def leave() -> None:
+        _exit(report_replay(layer, None, result, warnings))
+
+    atexit.register(leave)
+
+
+def _exit(code: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
