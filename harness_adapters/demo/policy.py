@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentrewind.errors import UsageError
+from harness_adapters.demo.forms import Called, form_of
 from harness_adapters.demo.steps import APPLY, BASH, CAREFUL, GROUNDWORK, HASTY, REPAIRS, Move
 from harness_adapters.scripted_answer import ScriptedAnswer
 from harness_adapters.scripted_policy import NoAnswerError, Policy
-from harness_adapters.scripted_request import ScriptedRequest, ToolCall
+from harness_adapters.scripted_request import ScriptedRequest
 
 MODEL_NAME = "scripted-demo"
 STRATEGIES = ("rewind", "continue")
@@ -60,13 +61,15 @@ def policy(strategy: str) -> Policy:
         raise UsageError(f"the demo has no strategy {strategy!r}; known: {', '.join(STRATEGIES)}")
 
     def next_answer(request: ScriptedRequest) -> ScriptedAnswer:
-        may_rewind = strategy == "rewind" and {CANDIDATES, COMMIT} <= set(request.tool_names)
-        went_back = _accepted_commit(request)
+        form = form_of(request)
+        calls = form.calls(request)
+        may_rewind = strategy == "rewind" and form.offers(request) >= {CANDIDATES, COMMIT}
+        went_back = _accepted_commit(calls)
         back = went_back is not None or request.told(LESSON)
-        move = next_move(_standing_calls(request, went_back), back=back, may_rewind=may_rewind)
+        move = next_move(_standing_calls(calls, went_back), back=back, may_rewind=may_rewind)
         if move is None:
             raise NoAnswerError("the demo's script ends here: it has no further repair to try")
-        return ScriptedAnswer(move.say, tool_calls=[(move.tool, _arguments(move, request))])
+        return form.say(move.say, move.tool, _arguments(move, calls))
 
     return next_answer
 
@@ -81,7 +84,7 @@ def continuing() -> Policy:
     return policy("continue")
 
 
-def next_move(calls: Sequence[ToolCall], *, back: bool, may_rewind: bool) -> Move | None:
+def next_move(calls: Sequence[Called], *, back: bool, may_rewind: bool) -> Move | None:
     """The first move of the plan that these calls do not hold yet; None at the end of the plan."""
     plan: tuple[Move, ...]
     if back:
@@ -122,19 +125,17 @@ def _leads_to_migration(entry: Mapping[str, Any]) -> bool:
     return any(tool["name"] == BASH and wanted in str(tool["arguments"]) for tool in entry["tools"])
 
 
-def _command(call: ToolCall) -> str:
-    return str(call.parsed().get("command", "")) if call.name == BASH else ""
+def _command(call: Called) -> str:
+    return str(call.arguments.get("command", "")) if call.name == BASH else ""
 
 
-def _accepted_commit(request: ScriptedRequest) -> int | None:
+def _accepted_commit(calls: Sequence[Called]) -> int | None:
     """The place, among the calls, of the last commit that came back as an ordinary result.
 
     That happens only where the context is not rewound: then the conversation still holds the abandoned calls.
     """
     places = [
-        index
-        for index, call in enumerate(request.calls)
-        if call.name == COMMIT and not _is_error(request.result(call.call_id) or "")
+        index for index, call in enumerate(calls) if call.name == COMMIT and not _is_error(call.result or "")
     ]
     return places[-1] if places else None
 
@@ -147,20 +148,19 @@ def _is_error(result: str) -> bool:
     return not isinstance(value, dict) or "error" in value
 
 
-def _standing_calls(request: ScriptedRequest, went_back: int | None) -> Sequence[ToolCall]:
+def _standing_calls(calls: Sequence[Called], went_back: int | None) -> Sequence[Called]:
     """The calls whose effects still stand: without those that a rewind of the files alone took back."""
-    calls = request.calls
     if went_back is None:
         return calls
     damage = next((i for i, call in enumerate(calls) if _command(call) == APPLY.command), went_back)
     return (*calls[:damage], *calls[went_back + 1 :])
 
 
-def _arguments(move: Move, request: ScriptedRequest) -> Mapping[str, str]:
+def _arguments(move: Move, calls: Sequence[Called]) -> Mapping[str, str]:
     if move.tool == CANDIDATES:
         return {"reason": "The archive needs the entries, and the migration has destroyed them."}
     if move.tool == COMMIT:
-        asked = [call for call in request.calls if call.name == CANDIDATES]
-        record_uid = find_checkpoint(request.result(asked[-1].call_id) or "")
+        asked = [call for call in calls if call.name == CANDIDATES]
+        record_uid = find_checkpoint(asked[-1].result or "")
         return {"record_uid": record_uid, "memory_summary": MEMORY, "reason": "The migration came too early."}
     return {"command": move.command}

@@ -21,6 +21,7 @@ import pytest
 
 from agentrewind.errors import UsageError
 from harness_adapters.demo import MODEL_NAME, policy, task_text
+from harness_adapters.demo.forms import form_of
 from harness_adapters.demo.policy import LESSON, MEMORY, find_checkpoint, next_move
 from harness_adapters.demo.steps import APPLY, CAREFUL, GROUNDWORK, HASTY, REPAIRS, SUBMIT
 from harness_adapters.scripted import NoAnswerError, ScriptedModel
@@ -239,7 +240,7 @@ def test_candidates_that_do_not_help_are_named(answer: str, says: str) -> None:
 def test_the_script_ends_and_says_so() -> None:
     with ScriptedModel(policy("continue")) as model:
         (request,) = _asked(model)
-    calls = request.calls
+    calls = form_of(request).calls(request)
     assert next_move(calls, back=False, may_rewind=False) is None
     with pytest.raises(NoAnswerError, match="ends here"):
         policy("continue")(request)
