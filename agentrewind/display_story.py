@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never
 
 import orjson
 
+from agentrewind import nested
 from agentrewind.records import (
     AttemptFailed,
     Event,
@@ -207,6 +208,8 @@ def _remark(event: _Remark) -> list[Entry]:
             texts = [f"ended: {each}" for each in event.ended]
         case Resumed():
             texts = [f"a fresh process goes on ({event.detail})"]
+        case Note(topic=nested.TOPIC):
+            texts = []  # what code printed stands in the next request
         case Note():
             texts = [f"{event.topic}: {event.text}"]
         case _:
