@@ -13,11 +13,11 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentrewind.errors import DamagedError, DivergenceError, HarnessError, ProtectedError, UsageError
-from agentrewind.handover import REPLAY_RESULT
+from agentrewind.handover import CLAIM, REPLAY_RESULT
 from agentrewind.launch import Launch, compose
 from agentrewind.manual_history import state_at
 from agentrewind.opening import Place
@@ -199,7 +199,11 @@ def _launch(
     )
     # a supervisor that ends the processes of this run must not take the replay for one of them
     del launch.environment[RUN_VARIABLE]
-    return launch
+    claim = launch.environment.pop(CLAIM, None)
+    if claim is None:
+        return launch
+    # the enclosure is a Python process as well, and it is the script that has to join
+    return replace(launch, command=["env", f"{CLAIM}={claim}", *launch.command])
 
 
 def _read(

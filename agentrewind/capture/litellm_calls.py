@@ -143,24 +143,26 @@ def decode_answer(output: JsonObject) -> JsonObject:
 def _completion(package: ModuleType, output: JsonObject) -> Any:
     dump = decode_answer(output)
     response = package.ModelResponse(**dump)
-    _make_like(response, dump)
+    _make_like(response, dump, to_json(response.model_dump(mode="json")))
     return response
 
 
-def _make_like(model: Any, dump: Json) -> None:
-    """Take away what litellm's constructors add, and put back what they drop: some nulls, for one."""
-    match dump:
-        case list() if isinstance(model, list):
-            for each, dumped in zip(model, dump, strict=False):
-                _make_like(each, dumped)
-        case dict() if hasattr(model, "model_dump"):
-            shown = model.model_dump(mode="json")
+def _make_like(model: Any, dump: Json, shown: Json) -> None:
+    """Take away what litellm's constructors add, and put back what they drop: some nulls, for one.
+
+    `shown` is the rebuilt answer's dump as a whole: a part dumped by itself shows more than within it.
+    """
+    match dump, shown:
+        case list(), list() if isinstance(model, list):
+            for each, dumped, now in zip(model, dump, shown, strict=False):
+                _make_like(each, dumped, now)
+        case dict(), dict() if hasattr(model, "model_dump"):
             for name in shown.keys() - dump.keys():
                 with suppress(AttributeError):
                     delattr(model, name)
             for name, value in dump.items():
                 if name in shown:
-                    _make_like(getattr(model, name, None), value)
+                    _make_like(getattr(model, name, None), value, shown[name])
                 else:
                     setattr(model, name, value)
         case _:
