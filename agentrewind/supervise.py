@@ -17,8 +17,9 @@ from pathlib import Path
 
 from agentrewind import __version__
 from agentrewind.adapters import check_harness
+from agentrewind.capture.gate import named_calls
 from agentrewind.clock import Clock, new_run_id
-from agentrewind.errors import DamagedError, UsageError
+from agentrewind.errors import DamagedError, ProtectedError, UsageError
 from agentrewind.handover import EXIT_REWIND
 from agentrewind.launch import claim_path, compose
 from agentrewind.opening import Place, open_workspace
@@ -38,9 +39,11 @@ from agentrewind.records import (
     MAIN_WORKSPACE,
     Finished,
     Header,
+    LlmNode,
     Note,
     ProcessesEnded,
     RunId,
+    ToolNode,
     WorkspaceDeclaration,
 )
 from agentrewind.replayer import OnDivergence
@@ -140,6 +143,8 @@ def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence
         raise UsageError(f"run {run.run_id} is finished ({timeline.state()}); there is nothing to resume")
     if timeline.header.harness is not None:
         check_harness(timeline.header.harness)
+    else:
+        _refuse_unrouted(timeline)
     _refuse_gaps(timeline)
     declared = Path(timeline.header.workspaces[MAIN_WORKSPACE].root)
     root = check_root(declared, home=around.home, user_home=around.user_home)
@@ -356,6 +361,17 @@ def _exit_code(state: str, code: int) -> int:
     if state == "accepted":
         return 0
     return code if code > 0 else 1
+
+
+def _refuse_unrouted(timeline: Timeline) -> None:
+    """Refuse to start a script again whose tools pass the layer by: they would run a second time."""
+    path = timeline.path()
+    asked = any(isinstance(node, LlmNode) and named_calls(node) for node in path)
+    if asked and not any(isinstance(node, ToolNode) for node in path):
+        raise ProtectedError(
+            "the agent's tools do not pass the layer, so they would all run again in the workspace; route "
+            "them through agentrewind.call_tool. `replay` and `restore` work as they are"
+        )
 
 
 def _refuse_gaps(timeline: Timeline) -> None:

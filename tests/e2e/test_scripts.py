@@ -1,0 +1,132 @@
+"""Agents without an adapter: the examples run as they are, recorded, replayed, and going back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_adapters.scripted import ScriptedModel
+from harness_adapters.scripted_answer import ScriptedAnswer
+from harness_adapters.scripted_policy import from_steps
+from harness_adapters.scripted_request import ScriptedRequest
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+NOTE = "leave the file alone"
+
+
+def go_back(request: ScriptedRequest) -> ScriptedAnswer:
+    listed = json.loads(request.messages[-1]["content"])["candidates"]
+    target = next(entry for entry in listed if "rm kept" in str(entry["tools"]))
+    return ScriptedAnswer(
+        tool_calls=[("backtrack_commit", {"record_uid": target["record_uid"], "memory_summary": NOTE})]
+    )
+
+
+def bash(command: str) -> ScriptedAnswer:
+    return ScriptedAnswer(tool_calls=[("bash", {"command": command})])
+
+
+@dataclass(frozen=True)
+class Desk:
+    root: Path
+    model: ScriptedModel
+
+    @property
+    def effects(self) -> list[str]:
+        path = self.root / "effects"
+        return path.read_text().split() if path.exists() else []
+
+    def command(self, *words: str, expect: int = 0) -> Any:
+        environment = {
+            **os.environ,
+            "AGENTREWIND_HOME": str(self.root / "home"),
+            "OPENAI_BASE_URL": self.model.base_url,
+            "OPENAI_API_KEY": "sk-scripted-0000",
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "agentrewind.cli", *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            cwd=EXAMPLES.parent,
+        )
+        assert done.returncode == expect, done.stdout + done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def run(self, example: str, *, expect: int = 0, check: str = "true") -> Any:
+        (self.root / "ws").mkdir(exist_ok=True)
+        script = ["--", sys.executable, f"examples/{example}", "do the work"]
+        workspace = ["--workspace", str(self.root / "ws")]
+        return self.command("run", "--json", "--check", check, *workspace, *script, expect=expect)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    steps = [
+        bash("echo 1 > kept; echo made >> ../effects"),
+        bash("rm kept; echo removed >> ../effects"),
+    ]
+    rewinding = [ScriptedAnswer(tool_calls=[("backtrack_candidates", {"reason": "gone"})]), go_back]
+
+    def after_that(request: ScriptedRequest) -> ScriptedAnswer:
+        offers = "backtrack_commit" in request.tool_names
+        plan = [*steps, *(rewinding if offers else [ScriptedAnswer(content="Done.")])]
+        return from_steps(plan, when={NOTE: [bash("cat kept"), ScriptedAnswer(content="Done.")]})(request)
+
+    with ScriptedModel(after_that) as model:
+        yield Desk(tmp_path, model)
+
+
+def test_a_plain_loop_with_three_lines_goes_back(desk: Desk) -> None:
+    result = desk.run("openai_loop_rewind.py", check="test -f kept")
+    assert (result["state"], result["rewinds"], result["nodes"]) == ("accepted", 1, 11)
+    assert desk.effects == ["made", "removed"]
+    roles = [message["role"] for message in desk.model.requests[-1].messages]
+    assert roles == ["system", "user", "assistant", "tool", "system", "assistant", "tool"]
+    assert len(desk.model.requests) == 6
+    assert (desk.root / "ws" / "kept").read_text() == "1\n"
+    replayed = desk.command("replay", result["run_id"], "--json")
+    assert (replayed["served"], replayed["live"], replayed["divergence"]) == (5, 0, None)
+    assert len(desk.model.requests) == 6
+    assert desk.effects == ["made", "removed"]
+
+
+def test_the_same_loop_as_it_was_written_is_recorded_replayed_and_restored(desk: Desk) -> None:
+    result = desk.run("openai_loop.py")
+    assert (result["state"], result["rewinds"], result["nodes"]) == ("accepted", 0, 3)
+    assert not (desk.root / "ws" / "kept").exists()
+    replayed = desk.command("replay", result["run_id"], "--json")
+    assert (replayed["served"], replayed["live"], replayed["divergence"]) == (3, 0, None)
+    assert len(desk.model.requests) == 3
+    into = desk.root / "again"
+    desk.command("restore", result["run_id"], "rec_000002", "--into", str(into), "--json")
+    assert (into / "kept").read_text() == "1\n"
+
+
+def test_a_script_whose_tools_pass_the_layer_by_is_not_started_again(desk: Desk) -> None:
+    result = desk.run("openai_loop.py", check="false", expect=1)
+    assert result["state"] == "rejected"
+    broken = desk.root / "home" / "runs" / result["run_id"] / "segment-0000.jsonl"
+    lines = [line for line in broken.read_bytes().splitlines(keepends=True) if b'"finished"' not in line]
+    broken.write_bytes(b"".join(lines))
+    refused = desk.command("run", "--resume", result["run_id"], "--json", expect=5)
+    assert "call_tool" in refused["error"]["message"]
+    assert desk.effects == ["made", "removed"]
+
+
+def test_a_command_that_cannot_be_joined_is_an_error(desk: Desk) -> None:
+    (desk.root / "ws").mkdir()
+    words = ["run", "--json", "--workspace", str(desk.root / "ws"), "--", "true"]
+    result = desk.command(*words, expect=1)
+    assert result["state"] == "error"
+    assert "no Python process" in result["detail"]
+    missing = ["run", "--json", "--workspace", str(desk.root / "ws"), "--", "no-such-program"]
+    assert "cannot be started" in desk.command(*missing, expect=2)["error"]["message"]
