@@ -67,9 +67,10 @@ class View:
             fail(f"{path} is missing, a link, or cannot be read")
         finally:
             os.close(folder)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            fail(f"{path} is no plain file")
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                fail(f"{path} is no plain file")
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             fail(f"{path} is larger than {MAX_BYTES} bytes")

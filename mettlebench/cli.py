@@ -1,0 +1,291 @@
+"""The command line `mettlebench`: tasks are made, listed, shown, linted, gated, built and graded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from mettlebench import __version__
+from mettlebench.build import build_workspace
+from mettlebench.errors import MettleBenchError
+from mettlebench.evaluate import evaluate
+from mettlebench.gates import GateReport, gate, lint
+from mettlebench.load import BUILT_IN, load_task, task_ids
+from mettlebench.review import review_task
+from mettlebench.sandbox import GIVEN_UP_BY_NONE, SandboxMode, require_sandbox
+from mettlebench.scaffold import new_task
+from mettlebench.task import Task
+from mettlebench.verdict import Verdict, decode_verdict, encode_verdict
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+def _tasks_option(command: _F) -> _F:
+    return click.option(
+        "--tasks",
+        "folder",
+        type=click.Path(path_type=Path),
+        default=BUILT_IN,
+        help="A folder of tasks; by default those that come with this package.",
+    )(command)
+
+
+def _json_option(command: _F) -> _F:
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
+
+
+def _sandbox_option(command: _F) -> _F:
+    return click.option(
+        "--sandbox",
+        "mode",
+        type=click.Choice([mode.value for mode in SandboxMode]),
+        default=SandboxMode.BUBBLEWRAP.value,
+        help="How commands are kept apart from this machine.",
+    )(command)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="mettlebench")
+def mettlebench() -> None:
+    """Long engineering assignments with hidden, ordered checklists.
+
+    Exit codes: 0 done, 1 the job failed (a gate is not passed, a workspace is not accepted), 2 wrong usage
+    or a malformed task.
+    """
+
+
+@mettlebench.command("new")
+@click.argument("place", type=click.Path(path_type=Path))
+def new_command(place: Path) -> None:
+    """Make a small complete task at PLACE, to be turned into another; its folder's name is its id."""
+    new_task(place)
+    click.echo(
+        f"{place}: a task that passes its gates; try `mettlebench gate --tasks {place.parent} {place.name}`"
+    )
+
+
+@mettlebench.command("list")
+@_tasks_option
+@_json_option
+def list_command(folder: Path, as_json: bool) -> None:  # noqa: FBT001 -- click passes it by name
+    """List tasks."""
+    tasks = _chosen(folder, ())
+    if as_json:
+        _emit([{"id": t.id, "family": t.family.value, "criteria": len(t.criteria)} for t in tasks])
+        return
+    for task in tasks:
+        click.echo(f"{task.id:<32} {task.family.value:<16} {len(task.criteria):>2} criteria  {task.title}")
+    click.echo(f"{len(tasks)} tasks, {sum(len(task.criteria) for task in tasks)} criteria")
+
+
+@mettlebench.command("show")
+@click.argument("task_id")
+@click.option("--hidden", is_flag=True, help="Show the checklist too, which no agent may see.")
+@_tasks_option
+@_json_option
+def show_command(task_id: str, hidden: bool, folder: Path, as_json: bool) -> None:  # noqa: FBT001
+    """Show one task."""
+    task = load_task(task_id, folder)
+    if as_json:
+        _emit(_document(task, hidden=hidden))
+        return
+    click.echo(f"{task.title}\n{task.id}, {task.family.value}, {task.category}, {task.licence}\n")
+    click.echo(task.instruction)
+    if not hidden:
+        click.echo(f"{len(task.criteria)} criteria, hidden (--hidden shows them)")
+        return
+    for criterion in task.criteria:
+        click.echo(
+            f"{criterion.id} {criterion.category.value}: {criterion.intent}\n    > {criterion.feedback}"
+        )
+    click.echo(f"the order-violating run fails at {task.violation.fails}: {task.violation.why}")
+
+
+@mettlebench.command("lint")
+@click.argument("ids", nargs=-1)
+@_tasks_option
+@_sandbox_option
+@_json_option
+def lint_command(ids: Sequence[str], folder: Path, mode: str, as_json: bool) -> int:  # noqa: FBT001
+    """Look for what gives a checker away or makes it waver, in the named tasks or in all."""
+    chosen = _mode(mode)
+    found = {task.id: lint(task, mode=chosen) for task in _chosen(folder, ids)}
+    if as_json:
+        _emit(
+            [
+                {"id": task_id, "file": each.file, "message": each.message}
+                for task_id, findings in found.items()
+                for each in findings
+            ]
+        )
+    else:
+        for task_id, findings in found.items():
+            for each in findings:
+                click.echo(f"{folder / task_id / each.file}: {each.message}")
+        click.echo(f"{len(found)} tasks, {sum(map(len, found.values()))} findings")
+    return 1 if any(found.values()) else 0
+
+
+@mettlebench.command("gate")
+@click.argument("ids", nargs=-1)
+@click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="Tasks at a time.")
+@_tasks_option
+@_sandbox_option
+@_json_option
+def gate_command(ids: Sequence[str], jobs: int, folder: Path, mode: str, as_json: bool) -> int:  # noqa: FBT001
+    """Run the gates of the named tasks, or of all: reference, order-violating run, shipped workspace."""
+    chosen, tasks = _mode(mode), _chosen(folder, ids)
+    reports: list[GateReport] = []
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        for report in pool.map(lambda task: gate(task, mode=chosen), tasks):
+            reports.append(report)
+            if not as_json:
+                click.echo(f"{'pass' if report.passed else 'FAIL'}  {report.task_id}")
+                for fault in report.faults:
+                    click.echo(f"      {fault}")
+    if as_json:
+        _emit([{"id": each.task_id, "passed": each.passed, "faults": list(each.faults)} for each in reports])
+    else:
+        click.echo(f"{sum(each.passed for each in reports)} of {len(reports)} tasks pass")
+    return 0 if all(each.passed for each in reports) else 1
+
+
+@mettlebench.command("build")
+@click.argument("task_id")
+@click.argument("target", type=click.Path(path_type=Path))
+@_tasks_option
+@_sandbox_option
+def build_command(task_id: str, target: Path, folder: Path, mode: str) -> None:
+    """Make the workspace of a task at TARGET, as an agent gets it."""
+    if target.exists():
+        raise click.UsageError(f"{target} exists; name a place where nothing is yet")
+    build_workspace(load_task(task_id, folder), target, mode=_mode(mode))
+    click.echo(f"{target}: the workspace of {task_id}")
+
+
+@mettlebench.command("grade")
+@click.argument("task_id")
+@click.argument("workspace", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option(
+    "--previous", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A verdict's JSON."
+)
+@_tasks_option
+@_sandbox_option
+@_json_option
+def grade_command(
+    task_id: str,
+    workspace: Path,
+    previous: Path | None,
+    folder: Path,
+    mode: str,
+    as_json: bool,  # noqa: FBT001
+) -> int:
+    """Grade a workspace; it stays as it is."""
+    verdict = evaluate(load_task(task_id, folder), workspace, mode=_mode(mode), previous=_previous(previous))
+    if as_json:
+        click.echo(encode_verdict(verdict), nl=False)
+    else:
+        _show_verdict(verdict)
+    return 0 if verdict.accepted else 1
+
+
+@mettlebench.command("review")
+@click.argument("ids", nargs=-1)
+@click.option("--model", required=True, help="A model as litellm names it.")
+@_tasks_option
+@_json_option
+def review_command(ids: Sequence[str], model: str, folder: Path, as_json: bool) -> None:  # noqa: FBT001
+    """Let a model read tasks as an adversary would: scores from 1 to 5, and never a gate."""
+    reviews = [review_task(task, model=model) for task in _chosen(folder, ids)]
+    if as_json:
+        _emit([each.document() for each in reviews])
+        return
+    for each in reviews:
+        click.echo(f"{each.task_id}: mean {each.mean:.2f}")
+        for dimension, (score, remark) in each.scores.items():
+            click.echo(f"  {score}  {dimension}: {remark}")
+        click.echo(f"  happens in practice: {each.practice}\n  contrived: {each.contrived}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code; errors are told in one line, never a traceback."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code of a command line."""
+    try:
+        code = mettlebench.main(list(arguments), prog_name="mettlebench", standalone_mode=False)
+    except MettleBenchError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+def _chosen(folder: Path, ids: Sequence[str]) -> tuple[Task, ...]:
+    return tuple(load_task(task_id, folder) for task_id in (ids or task_ids(folder)))
+
+
+def _mode(word: str) -> SandboxMode:
+    mode = SandboxMode(word)
+    if mode is SandboxMode.NONE:
+        click.echo(f"warning: {GIVEN_UP_BY_NONE}", err=True)
+    require_sandbox(mode)
+    return mode
+
+
+def _previous(path: Path | None) -> Verdict | None:
+    if path is None:
+        return None
+    try:
+        return decode_verdict(path.read_bytes())
+    except ValueError as error:
+        raise click.UsageError(f"{path}: {error}") from error
+
+
+def _show_verdict(verdict: Verdict) -> None:
+    for result in verdict.results:
+        click.echo(f"{'pass' if result.passed else 'FAIL'}  {result.id}  {result.detail}")
+    click.echo(f"prefix {verdict.prefix} of {len(verdict.results)}")
+    if verdict.regressions:
+        click.echo(f"held before and does not now: {', '.join(verdict.regressions)}")
+    click.echo("accepted" if verdict.feedback is None else f"feedback: {verdict.feedback}")
+
+
+def _document(task: Task, *, hidden: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "id": task.id,
+        "title": task.title,
+        "family": task.family.value,
+        "category": task.category,
+        "licence": task.licence,
+        "criteria": len(task.criteria),
+        "instruction": task.instruction,
+    }
+    if hidden:
+        shown["checklist"] = [
+            {"id": each.id, "category": each.category.value, "intent": each.intent, "feedback": each.feedback}
+            for each in task.criteria
+        ]
+        shown["violation"] = {"fails": task.violation.fails, "why": task.violation.why}
+    return shown
+
+
+def _emit(document: object) -> None:
+    click.echo(json.dumps(document, ensure_ascii=False).encode())
+
+
+if __name__ == "__main__":
+    main()
