@@ -157,6 +157,11 @@ def _run_child(
     launch = _launch(scratch, copy, root=root, environment=environment, on_divergence=on_divergence)
     launch.environment[REPLAY_RESULT] = str(result)
     enclosure = [sys.executable, "-P", "-m", "agentrewind.replaying_enclosure"]
+    if RunOptions.from_json(Run(copy).timeline().header.options).command:
+        # tools that the script calls by itself run again, and must reach nothing but the copy
+        enclosure.append("--seal")
+        (scratch / "tmp").mkdir()
+        launch.environment["TMPDIR"] = str(scratch / "tmp")
     with log.open("wb") as output:
         finished = subprocess.run(
             [*enclosure, str(scratch / "workspace"), str(root), *launch.command],

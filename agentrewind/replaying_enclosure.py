@@ -1,6 +1,7 @@
 """Encloses a replay: lays a scratch copy over the recorded path, cuts the network off, becomes the command.
 
-Started as `python -P -m agentrewind.replaying_enclosure SCRATCH ROOT COMMAND…`. Linux only.
+Started as `python -P -m agentrewind.replaying_enclosure [--seal] SCRATCH ROOT COMMAND…`. Linux only. Sealed,
+nothing but the folder that holds SCRATCH can be written: tools that pass the layer by reach nothing.
 """
 
 from __future__ import annotations
@@ -22,13 +23,18 @@ _CLONE_NEWNET = 0x40000000
 _MS_BIND = 0x1000
 _MS_REC = 0x4000
 _MS_PRIVATE = 0x40000
+_SYS_MOUNT_SETATTR = 442
+_AT_FDCWD = -100
+_AT_RECURSIVE = 0x8000
+_ATTRIBUTE_READ_ONLY = 0x1
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Make the enclosure and become the command in it; exits where that fails."""
-    scratch, root, *command = arguments
+    sealed = arguments[0] == "--seal"
+    scratch, root, *command = arguments[1:] if sealed else arguments
     try:
-        enclose(Path(scratch), Path(root))
+        enclose(Path(scratch), Path(root), sealed=sealed)
     except OSError as error:
         print(error.strerror or error)  # noqa: T201 - the caller reads it from the log
         sys.exit(EXIT_NO_ENCLOSURE)
@@ -36,8 +42,10 @@ def main(arguments: Sequence[str]) -> NoReturn:
     os.execvp(command[0], command)
 
 
-def enclose(scratch: Path, root: Path) -> None:
+def enclose(scratch: Path, root: Path, *, sealed: bool = False) -> None:
     """From here on this process and what it starts see `scratch` at `root`, and no network if possible.
+
+    Sealed, every other file is read-only to them, and the network is gone for certain.
 
     Raises:
         OSError: the system does not allow it; where it says so, nothing is changed for anybody else.
@@ -50,8 +58,23 @@ def enclose(scratch: Path, root: Path) -> None:
             raise
         _become_owner(libc)
     _call(libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None))
+    if sealed:
+        _seal(libc, scratch.parent)
     _call(libc.mount(os.fsencode(scratch), os.fsencode(root), None, _MS_BIND, None))
-    libc.unshare(_CLONE_NEWNET)  # where this fails the layer still lets no call out
+    alone = libc.unshare(_CLONE_NEWNET)
+    if sealed:
+        _call(alone)  # elsewhere the layer still lets no call out
+
+
+def _seal(libc: ctypes.CDLL, writable: Path) -> None:
+    """Make every mount read-only, and one folder writable again."""
+    path = os.fsencode(writable)
+    read_only = (ctypes.c_uint64 * 4)(_ATTRIBUTE_READ_ONLY, 0, 0, 0)
+    writing = (ctypes.c_uint64 * 4)(0, _ATTRIBUTE_READ_ONLY, 0, 0)
+    size = ctypes.sizeof(read_only)
+    _call(libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, ctypes.byref(read_only), size))
+    _call(libc.mount(path, path, None, _MS_BIND, None))
+    _call(libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, path, 0, ctypes.byref(writing), size))
 
 
 def _become_owner(libc: ctypes.CDLL) -> None:

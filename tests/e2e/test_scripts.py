@@ -69,10 +69,16 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def outside(request: pytest.FixtureRequest) -> str:
+    """Where each command also writes, outside the workspace; nowhere where empty."""
+    return getattr(request, "param", " >> ../effects")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, outside: str) -> Iterator[Desk]:
     steps = [
-        bash("echo 1 > kept; echo made >> ../effects"),
-        bash("rm kept; echo removed >> ../effects"),
+        bash("echo 1 > kept" + (f"; echo made{outside}" if outside else "")),
+        bash("rm kept" + (f"; echo removed{outside}" if outside else "")),
     ]
     rewinding = [ScriptedAnswer(tool_calls=[("backtrack_candidates", {"reason": "gone"})]), go_back]
 
@@ -99,6 +105,7 @@ def test_a_plain_loop_with_three_lines_goes_back(desk: Desk) -> None:
     assert desk.effects == ["made", "removed"]
 
 
+@pytest.mark.parametrize("outside", [""], indirect=True)
 def test_the_same_loop_as_it_was_written_is_recorded_replayed_and_restored(desk: Desk) -> None:
     result = desk.run("openai_loop.py")
     assert (result["state"], result["rewinds"], result["nodes"]) == ("accepted", 0, 3)
@@ -106,9 +113,18 @@ def test_the_same_loop_as_it_was_written_is_recorded_replayed_and_restored(desk:
     replayed = desk.command("replay", result["run_id"], "--json")
     assert (replayed["served"], replayed["live"], replayed["divergence"]) == (3, 0, None)
     assert len(desk.model.requests) == 3
+    assert not (desk.root / "ws" / "kept").exists()
     into = desk.root / "again"
     desk.command("restore", result["run_id"], "rec_000002", "--into", str(into), "--json")
     assert (into / "kept").read_text() == "1\n"
+
+
+def test_tools_that_pass_the_layer_by_reach_nothing_but_the_copy_in_a_replay(desk: Desk) -> None:
+    result = desk.run("openai_loop.py")
+    replayed = desk.command("replay", result["run_id"], "--json", expect=3)
+    assert replayed["divergence"]["record_uid"] == "rec_000002"
+    assert desk.effects == ["made", "removed"]
+    assert len(desk.model.requests) == 3
 
 
 def test_a_script_whose_tools_pass_the_layer_by_is_not_started_again(desk: Desk) -> None:
