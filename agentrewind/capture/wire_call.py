@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import datetime
 import json
-import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, TypeAlias
 
 from agentrewind.capture.gate import Call, Gate, Pending, inside
-from agentrewind.capture.sse import DONE, Splitter, is_done, read_event, write_event
+from agentrewind.capture.sse import DONE, write_event
 from agentrewind.capture.streams import SWITCHES, Watch, failure_itself, part_read
 from agentrewind.capture.wire_api import Sdk, WireApi
+from agentrewind.capture.wire_taps import BodyTap, EventTap, tap_response
 from agentrewind.errors import UsageError
 from agentrewind.raised import record_exception
 from agentrewind.records import ErrorRecord, Json, JsonObject
@@ -60,6 +60,10 @@ class WireCall:
         extra = self.options.extra_json
         return {**(data if isinstance(data, dict) else {}), **(extra if isinstance(extra, dict) else {})}
 
+    @property
+    def _asynchronous(self) -> bool:
+        return isinstance(self.client, self.base.AsyncAPIClient)
+
     def for_gate(self, send: Send) -> Call[Reply]:
         """The call as the gate decides on it. A request that cannot be recorded stops the process."""
         with self.gate.stopping():
@@ -78,13 +82,20 @@ class WireCall:
                 messages=self.api.compared(body),
                 sent=self.api.sent(body),
                 tools=body.get("tools") or body.get("functions"),
-                parameters={**parameters},
+                parameters={**parameters, **self._credentials()},
                 place=self.api.place,
                 encode=lambda reply: {},
                 decode=lambda output: self._replied(self._response(output), send),
                 describe=self._describe,
                 refail=lambda record: self._refailed(record, send),
             )
+
+    def _credentials(self) -> dict[str, object]:
+        """What the client authenticates with: never recorded, but blotted out where an error quotes it."""
+        names = ("api_key", "auth_token", "_custom_headers")
+        found = {name: getattr(self.client, name, None) for name in names}
+        given = self.options.headers
+        return {**found, "extra_headers": given if isinstance(given, dict) else None}
 
     def with_sent(self, sent: list[Any]) -> Any:
         """The request's options with this conversation in their body; the same options if it is theirs."""
@@ -148,35 +159,35 @@ class WireCall:
             except ValueError:
                 found = None
             if isinstance(found, dict):
-                return self._with_headers(self.api.lift(found), response)
+                return {**self.api.lift(found), **self._headers(response)}
             kind = response.headers.get("content-type", "")
             raw: JsonObject = {"content_type": kind, "body": content}
             return {"content": None, "tool_calls": [], "usage": None, "response": {}, "raw": raw}
 
-    def _with_headers(self, output: JsonObject, response: Any) -> JsonObject:
+    def _headers(self, response: Any) -> JsonObject:
         kept: JsonObject = {
             name: response.headers[name] for name in self.sdk.kept_headers if name in response.headers
         }
-        return {**output, "headers": kept} if kept else output
+        return {"headers": kept} if kept else {}
 
     def _tap(self, response: Any) -> None:
         """Read along while the harness takes the body, however it does that."""
         assert self._pending is not None
+        headers = self._headers(response)  # now: what the watch holds must not keep the response alive
         watch = Watch(
             gate=self.gate,
             pending=self._pending,
             joiner=self.api.joiner(self.body),
-            lift=lambda answer: self._with_headers(self.api.lift(answer), response),
+            lift=lambda answer: {**self.api.lift(answer), **headers},
         )
+        pending = self._pending
         events = str(response.headers.get("content-type", "")).startswith("text/event-stream")
-        tap = _EventTap(watch) if events else _BodyTap(watch, self._pending, self, response)
-        weakref.finalize(response, watch.left).atexit = False
-        if isinstance(self.client, self.base.AsyncAPIClient):
-            response.aiter_bytes = _atapped(response.aiter_bytes, tap)
-            response.aclose = _aleaving(response.aclose, watch)
-        else:
-            response.iter_bytes = _tapped(response.iter_bytes, tap)
-            response.close = _leaving(response.close, watch)
+        tap = (
+            EventTap(watch)
+            if events
+            else BodyTap(watch, lambda body: pending.finished(self._lifted(body, response)))
+        )
+        tap_response(response, tap, asynchronous=self._asynchronous)
 
     # --- from the log ---
 
@@ -192,7 +203,7 @@ class WireCall:
                 with inside():
                     return await send(self, self.options)
 
-            return aagain if isinstance(self.client, self.base.AsyncAPIClient) else again
+            return aagain if self._asynchronous else again
         return lambda: self.client._process_response(  # noqa: SLF001 - what `request` itself ends with
             cast_to=self.client._maybe_override_cast_to(self.cast_to, self.options),  # noqa: SLF001
             options=self.options,
@@ -231,7 +242,7 @@ class WireCall:
             for piece in pieces():
                 yield piece
 
-        asynchronous = isinstance(self.client, self.base.AsyncAPIClient)
+        asynchronous = self._asynchronous
         content = apieces() if asynchronous else pieces()
         return self._made(200, content, {**(headers or {}), "content-type": "text/event-stream"})
 
@@ -260,7 +271,7 @@ class WireCall:
             "content_type": response.headers.get("content-type", ""),
             "body": scrub(response.text, secrets),
         }
-        return replace(record, attributes={**record.attributes, _HTTP: self._with_headers(answer, response)})
+        return replace(record, attributes={**record.attributes, _HTTP: {**answer, **self._headers(response)}})
 
     def _refailed(self, record: ErrorRecord, send: Send) -> Reply:
         read = part_read(record, self.gate)
@@ -274,7 +285,7 @@ class WireCall:
         async def afail() -> Any:
             raise error
 
-        return afail if isinstance(self.client, self.base.AsyncAPIClient) else fail
+        return afail if self._asynchronous else fail
 
     def _error(self, record: ErrorRecord) -> BaseException:
         answer = record.attributes.get(_HTTP)
@@ -289,105 +300,6 @@ class WireCall:
         if hasattr(type(error), "request") or isinstance(error, getattr(self.base, "APIConnectionError", ())):
             error.request = self._made(200, b"", {}).request  # type: ignore[attr-defined]
         return error
-
-
-class _EventTap:
-    """Reads events along, one piece per event, so that what was read is what the harness took."""
-
-    def __init__(self, watch: Watch) -> None:
-        self.watch = watch
-        self._splitter = Splitter()
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        for event in self._splitter.feed(data):
-            self._saw(event)
-            yield event
-
-    def end(self) -> bytes:
-        rest = self._splitter.rest()
-        if rest:
-            self._saw(rest)
-        self.watch.ended()
-        return rest
-
-    def _saw(self, event: bytes) -> None:
-        if is_done(event):
-            self.watch.ended()
-        elif (found := read_event(event)) is not None:
-            later = (read_event(each) for each in self._splitter.ahead())
-            self.watch.saw(found, ahead=[each for each in later if each is not None])
-
-
-class _BodyTap:
-    """Reads a whole body along."""
-
-    def __init__(self, watch: Watch, pending: Pending, call: WireCall, response: Any) -> None:
-        self.watch = watch
-        self._pending = pending
-        self._call = call
-        self._response = response
-        self._body = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        self._body += data
-        yield data
-
-    def end(self) -> bytes:
-        self._pending.finished(self._call._lifted(bytes(self._body), self._response))  # noqa: SLF001
-        return b""
-
-
-def _tapped(original: Callable[..., Iterator[bytes]], tap: _EventTap | _BodyTap) -> Callable[..., Any]:
-    def iter_bytes(*args: Any, **kwargs: Any) -> Iterator[bytes]:
-        try:
-            for data in original(*args, **kwargs):
-                yield from tap.feed(data)
-            rest = tap.end()
-        except GeneratorExit:
-            tap.watch.left()
-            raise
-        except Exception as error:
-            tap.watch.broke(error)
-            raise
-        if rest:
-            yield rest
-
-    return iter_bytes
-
-
-def _atapped(original: Callable[..., AsyncIterator[bytes]], tap: _EventTap | _BodyTap) -> Callable[..., Any]:
-    async def aiter_bytes(*args: Any, **kwargs: Any) -> AsyncIterator[bytes]:
-        try:
-            async for data in original(*args, **kwargs):
-                for piece in tap.feed(data):
-                    yield piece
-            rest = tap.end()
-        except GeneratorExit:
-            tap.watch.left()
-            raise
-        except Exception as error:
-            tap.watch.broke(error)
-            raise
-        if rest:
-            yield rest
-
-    return aiter_bytes
-
-
-def _leaving(original: Callable[[], None], watch: Watch) -> Callable[[], None]:
-    def close() -> None:
-        watch.left()
-        original()
-
-    return close
-
-
-def _aleaving(original: Callable[[], Awaitable[None]], watch: Watch) -> Callable[[], Awaitable[None]]:
-    async def aclose() -> None:
-        watch.left()
-        await original()
-
-    return aclose
 
 
 def _text(value: Json) -> str:
