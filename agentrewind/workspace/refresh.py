@@ -64,6 +64,7 @@ class Refresher:
         self._inventory: Inventory | None = None
         self._doubtful: set[tuple[Directory, str]] = set()
         self._late: Doubts = {}
+        self._thorough = False
         self._mapped: frozenset[bytes] = frozenset()
         self._mappings_due = float("-inf")
         self._audit_due = float("inf")
@@ -79,6 +80,10 @@ class Refresher:
         if self._watcher is None:
             return "by looking at everything"
         return f"by looking at everything: {self._watcher.broken}" if self._watcher.broken else "by inotify"
+
+    def distrust(self) -> None:
+        """Walk everything next time, whatever the hints say."""
+        self._thorough = True
 
     def refresh(self, inventory: Inventory, sink: Sink) -> bool:
         """Make the inventory what the disk is; whether that changed anything that a snapshot holds.
@@ -118,6 +123,9 @@ class Refresher:
                     known = doubts.setdefault(directory, {})
                     known[name] = renewed or known.get(name, False)
         self._late = {}
+        if self._thorough:
+            self._thorough = False
+            return None
         return doubts
 
     def _scan(self, inventory: Inventory, scanner: Scanner, sink: Sink, doubts: Doubts | None) -> bool:

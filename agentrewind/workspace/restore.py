@@ -90,8 +90,11 @@ def carry_out(
     commit: CommitId,
     *,
     plan: Callable[[], RestorePlan],
+    distrust: Callable[[], None] = lambda: None,
 ) -> RestoreReport:
     """Plan and apply until the plan is empty; `plan` looks at the workspace afresh each time.
+
+    `distrust` is called when a plan did not match the disk, so that the next look is a thorough one.
 
     Raises:
         MissingSnapshotError: the store does not hold all that is needed; nothing was touched.
@@ -107,7 +110,7 @@ def carry_out(
         try:
             applier.apply(todo.steps)
         except MovedError:
-            pass  # something else writes here; look again
+            distrust()  # something else writes here; look again
         finally:
             applier.close()
         todo = _unblocked(root, plan)

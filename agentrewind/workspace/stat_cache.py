@@ -63,7 +63,7 @@ def load_inventory(path: Path) -> CachedInventory | None:
         commit, _, ref = body[len(_MAGIC) : end].decode().partition(" ")
         inventory = Inventory()
         _decode(body, end + 1, inventory, inventory.root)
-    except (OSError, ValueError, struct.error):
+    except (OSError, ValueError, KeyError, StopIteration, struct.error):
         return None
     return CachedInventory(inventory=inventory, commit=CommitId(commit), ref=ref)
 
@@ -86,6 +86,7 @@ def _encode(directory: Directory, parts: list[bytes]) -> None:
     )
     names = [name for name, _ in files] + [child.name for child in inner]
     names += [name for pair in directory.omitted.items() for name in pair]
+    names += [os.fsdecode(entry.leader or b"") for _, entry in files if entry.nlink > 1]
     text = os.fsencode("\0".join(names))
     parts.append(_LENGTH.pack(len(text)))
     parts.append(text)
@@ -116,22 +117,22 @@ def _decode(body: bytes, position: int, inventory: Inventory, directory: Directo
     (length,) = _LENGTH.unpack_from(body, position)
     position += _LENGTH.size
     text = body[position : position + length]
-    names = os.fsdecode(text).split("\0") if files + inner + omitted else []
-    if len(names) != files + inner + 2 * omitted:
-        raise ValueError("names do not match their number")
+    names = os.fsdecode(text).split("\0")
     position += length
     directory.mode, directory.mtime_ns, directory.ino, directory.dev = mode, mtime, ino, dev
+    leaders = iter(names[files + inner + 2 * omitted :])
     for name in names[:files]:
         entry = _entry(body, position)
         position += _FILE.size
         directory.children[name] = entry
         if entry.nlink > 1:
+            entry.leader = os.fsencode(next(leaders)) or None
             inventory.note_links(directory, name, entry)
     for name in names[files : files + inner]:
         child = Directory(name, directory)
         position = _decode(body, position, inventory, child)
         directory.children[name] = child
-    rest = names[files + inner :]
+    rest = names[files + inner : files + inner + 2 * omitted]
     for name, reason in zip(rest[::2], rest[1::2], strict=True):
         directory.omitted[name] = Omission(reason)
         inventory.omitting.add(directory)
