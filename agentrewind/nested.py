@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +19,18 @@ from typing import Protocol
 from agentrewind.clock import Clock
 from agentrewind.durable import make_directory, write_file
 from agentrewind.errors import DamagedError
-from agentrewind.records import Json, JsonObject, LlmNode, Note, Record, RecordUid, ToolNode
+from agentrewind.records import (
+    ForkPoint,
+    Json,
+    JsonObject,
+    LlmNode,
+    Note,
+    Record,
+    RecordUid,
+    Started,
+    ToolNode,
+)
+from agentrewind.rewind.resume import chain, fork_of
 from agentrewind.timeline import Timeline
 
 TOPIC = "code"
@@ -133,7 +144,7 @@ class CodeRuns:
     """The code actions of a run.
 
     Args:
-        notes: those that the log holds, of all branches; an LLM node stands on one only.
+        notes: those of the current path.
         write: appends to the log; None in a replay, where nothing is written.
     """
 
@@ -166,13 +177,32 @@ class CodeRuns:
 
 
 def code_notes(timeline: Timeline) -> tuple[Note, ...]:
-    """The notes on code actions that a run holds."""
-    return tuple(
-        event
-        for number in timeline.segments
-        for event in timeline.events(number)
-        if isinstance(event, Note) and event.topic == TOPIC
-    )
+    """The notes on code actions that ended on the current path.
+
+    A rewind into the middle of an action leaves its answer on the path, and its end on a branch.
+    """
+    found: list[Note] = []
+    limit: ForkPoint | None = None
+    for number in chain(timeline, timeline.head):
+        found += _notes_before(timeline.records(number), limit)
+        limit = fork_of(timeline, number)
+    return tuple(found)
+
+
+def _notes_before(records: Sequence[Record], limit: ForkPoint | None) -> Iterator[Note]:
+    """The notes of a segment up to where the path leaves it."""
+    passed = False
+    for record in records:
+        match record:
+            case Started(record_uid=uid) if limit is not None:
+                if passed or (uid == limit.record_uid and not limit.inclusive):
+                    return
+            case LlmNode(record_uid=uid) | ToolNode(record_uid=uid) if limit is not None:
+                passed = passed or uid == limit.record_uid
+            case Note(topic=topic) if topic == TOPIC:
+                yield record
+            case _:
+                continue
 
 
 def not_carried(timeline: Timeline, target: RecordUid) -> list[str]:

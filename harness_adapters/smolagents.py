@@ -7,44 +7,29 @@ error of that step, so that memory and variables stay and the same loop goes on.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
+import json
 from typing import Any
 
-from smolagents import CodeAgent, LiteLLMModel, MultiStepAgent, ToolCallingAgent
-from smolagents.agent_types import handle_agent_input_types, handle_agent_output_types
+from smolagents import CodeAgent, LiteLLMModel, MultiStepAgent, OpenAIModel, ToolCallingAgent
 from smolagents.local_python_executor import LocalPythonExecutor
 from smolagents.monitoring import LogLevel
-from smolagents.tools import BaseTool
 
 from agentrewind.adapters import AgentOutcome, Assignment
-from agentrewind.capture.gate import is_inside, parent_of
 from agentrewind.errors import UsageError
 from agentrewind.layer import Layer
-from agentrewind.records import Json, JsonObject, LlmNode, RecordUid
-from agentrewind.rewind.tools import COMMIT
-from harness_adapters.smolagents_code import CodeActions
-from harness_adapters.smolagents_tools import rewind_tools, workspace_tools
-from harness_adapters.smolagents_values import MARK, decode_value, describe, encode_value, is_inert
+from agentrewind.records import RecordUid
+from harness_adapters.smolagents_joint import Joint
+from harness_adapters.smolagents_tools import workspace_tools
 
-FINAL = "final_answer"
 MAX_STEPS = 250
 AGENTS = ("code", "tool_calling")
+SETTINGS = frozenset({"agent", "imports", "stream", "planning_interval", "max_steps", "instructions"})
 
 _IN_CODE = """
 
 In your code the two are ordinary functions: `print(backtrack_candidates(reason="…"))` in one answer, and, \
 once you have read it, `backtrack_commit(record_uid="…", memory_summary="…")` in the next. Variables and \
 functions that your code had defined by then are there again after going back."""
-
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_call_id: ContextVar[str | None] = ContextVar("agentrewind_smolagents_call", default=None)
-_acting: ContextVar[RecordUid | None] = ContextVar("agentrewind_smolagents_acting", default=None)
-
-
-class InterruptedCallError(Exception):
-    """A tool call whose process died; its effect is unknown and it was not repeated."""
 
 
 class NotAcceptedError(Exception):
@@ -55,7 +40,7 @@ class SmolagentsAdapter:
     """Builds an agent with a shell and file tools in the workspace, attaches it, and runs it to its end.
 
     Settings: `agent` (`code` or `tool_calling`), `imports` (what a CodeAgent may import beyond the default),
-    `stream`, `planning_interval`, `max_steps`, `instructions`.
+    `stream`, `planning_interval`, `max_steps`, `instructions`. `config` holds the same as `name=value`.
     """
 
     agent = AGENTS[0]
@@ -70,7 +55,7 @@ class SmolagentsAdapter:
 
     def build(self, assignment: Assignment) -> Any:
         """The agent, not attached yet. Raises UsageError for settings that make no sense."""
-        settings = assignment.settings
+        settings = _settings(assignment)
         kind = settings.get("agent", self.agent)
         if kind not in AGENTS:
             raise UsageError(
@@ -153,161 +138,20 @@ class Attachment:
         self._submitted = record_uid
 
 
-class Joint:
-    """The joints of a single agent: every tool of it is replaced by one that passes the layer."""
-
-    def __init__(
-        self, agent: Any, layer: Layer, *, label: str, answered: Callable[[RecordUid], None] | None
-    ) -> None:
-        self.layer = layer
-        self._agent = agent
-        self._answered = answered or (lambda uid: None)
-        self._parent: RecordUid | None = None
-        self._code: CodeActions | None = None
-        added = rewind_tools() if answered is not None and layer.options.can_rewind else []
-        tools = {**agent.tools, **{tool.name: tool for tool in added}}
-        agent.tools = {name: Routed(tool, name, self) for name, tool in tools.items()}
-        if isinstance(agent, CodeAgent):
-            self._code = agent.python_executor = CodeActions(
-                agent.python_executor,
-                layer,
-                label=label,
-                named=lambda: {**agent.tools, **agent.managed_agents},
-                begun=self._begin,
-                submitted=self._answered,
-                step=lambda: len(agent.memory.steps),
-                alone=not agent.managed_agents,
-            )
-        else:
-            self._process = agent.process_tool_calls
-            self._execute = agent.execute_tool_call
-            agent.process_tool_calls = self._process_tool_calls
-            agent.execute_tool_call = self._execute_tool_call
-
-    def call(self, name: str, arguments: JsonObject, perform: Callable[[], object]) -> Any:
-        """One tool call of this agent, through the layer."""
-        live: list[object] = []
-        sealed = self.layer.code.sealed
-
-        def performed() -> Json:
-            live.append(perform())
-            return encode_value(live[0], sealed.keep)
-
-        result = self.layer.run_tool(
-            name,
-            arguments,
-            performed,
-            tool_call_id=None if self._code is not None else _call_id.get(),
-            # within a code action that is a node of its own, all belongs to the answer that was the code
-            parent=_acting.get() if is_inside() else self._parent,
-            interrupted=lambda text: {MARK: "interrupted", "text": text},
-        )
-        if name == FINAL:
-            self._answered(result.record_uid)
-        if live:
-            if self._code is not None and not is_inert(live[0]):
-                self._code.live_object = True
-            return live[0] if isinstance(result.value, dict) and MARK in result.value else result.value
-        if isinstance(result.value, dict) and result.value.get(MARK) == "interrupted":
-            raise InterruptedCallError(str(result.value.get("text")))
-        return decode_value(result.value, sealed.load, inert_only=self._code is not None)
-
-    def _begin(self, answer: LlmNode) -> None:
-        self._parent = answer.record_uid
-        _acting.set(answer.record_uid)
-
-    def _process_tool_calls(self, chat_message: Any, memory_step: Any) -> Iterator[Any]:
-        """The harness's own, with ids that stay the same on replay, and an order where it matters."""
-        answer = self.layer.last_answer
-        if answer is not None and not is_inside():
-            self._begin(answer)
-            given = parent_of(answer)
-            for place, call in enumerate(chat_message.tool_calls):
-                if call.id not in given and _UUID.fullmatch(str(call.id)):
-                    call.id = f"call_{answer.record_uid}_{place}"
-        for call in chat_message.tool_calls:
-            call.function.arguments = _tagged(call.function.arguments, call.id)
-        threads = self._agent.max_tool_threads
-        if any(call.function.name == COMMIT for call in chat_message.tool_calls):
-            # what stands before the commit runs, and what stands after it does not
-            self._agent.max_tool_threads = 1
+def _settings(assignment: Assignment) -> dict[str, Any]:
+    """The settings by name, those given as text included."""
+    found: dict[str, Any] = {name: value for name, value in assignment.settings.items() if name != "config"}
+    config = assignment.settings.get("config") or []
+    for each in config if isinstance(config, list) else [config]:
+        name, separator, text = str(each).partition("=")
+        if not separator:
+            raise UsageError(f"smolagents takes a setting as NAME=VALUE, not {each!r}")
         try:
-            yield from self._process(chat_message, memory_step)
-        finally:
-            self._agent.max_tool_threads = threads
-        self.layer.latch.check()
-
-    def _execute_tool_call(self, tool_name: str, arguments: Any) -> Any:
-        token = _call_id.set(getattr(arguments, "call_id", None))
-        if isinstance(arguments, _Arguments | _Text):
-            arguments = arguments.plain()
-        try:
-            return self._execute(tool_name, arguments)
-        finally:
-            _call_id.reset(token)
-
-
-class Routed(BaseTool):  # type: ignore[misc]
-    """Stands in the place of a tool, and is it in all other respects; a call passes the layer first."""
-
-    def __init__(self, inner: Any, name: str, joint: Joint) -> None:
-        self._inner = inner
-        self._joint = joint
-        self.name = name
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_inner"], name)
-
-    def __call__(self, *args: Any, sanitize_inputs_outputs: bool = False, **kwargs: Any) -> Any:
-        if sanitize_inputs_outputs:
-            args, kwargs = handle_agent_input_types(*args, **kwargs)
-        value = self._joint.call(
-            self.name, _by_name(self._inner.inputs, args, kwargs), lambda: self._inner(*args, **kwargs)
-        )
-        return handle_agent_output_types(value, self._inner.output_type) if sanitize_inputs_outputs else value
-
-
-class _Arguments(dict[str, Any]):
-    """Arguments that know their call; true when empty as well, since the harness drops what is not."""
-
-    call_id: str
-
-    def __bool__(self) -> bool:
-        return True
-
-    def plain(self) -> dict[str, Any]:
-        return dict(self)
-
-
-class _Text(str):
-    """Arguments that are no JSON, and know their call."""
-
-    call_id: str
-
-    def plain(self) -> str:
-        return str.__str__(self)
-
-
-def _tagged(arguments: Any, call_id: str) -> Any:
-    if isinstance(arguments, dict):
-        tagged: _Arguments | _Text = _Arguments(arguments)
-    elif isinstance(arguments, str):
-        tagged = _Text(arguments)
-    else:
-        return arguments
-    tagged.call_id = call_id
-    return tagged
-
-
-def _by_name(inputs: Mapping[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> JsonObject:
-    """Positional arguments under the names that the tool gives them."""
-    named, placed = dict(kwargs), list(args)
-    if len(args) == 1 and not kwargs and isinstance(args[0], dict) and set(args[0]) <= set(inputs):
-        named, placed = dict(args[0]), []
-    found: JsonObject = dict(zip(inputs, map(describe, placed), strict=False))
-    if len(placed) > len(inputs):
-        found["*"] = [describe(value) for value in placed[len(inputs) :]]
-    found.update({str(name): describe(value) for name, value in named.items()})
+            found[name] = json.loads(text)
+        except json.JSONDecodeError:
+            found[name] = text
+    if unknown := sorted(set(found) - SETTINGS):
+        raise UsageError(f"smolagents has no setting {unknown[0]!r}; known: {', '.join(sorted(SETTINGS))}")
     return found
 
 
@@ -315,7 +159,8 @@ def _family(agent: Any) -> list[Any]:
     """The agent and all that it manages, each once."""
     found = [agent]
     for each in found:
-        found += [one for one in each.managed_agents.values() if all(one is not known for known in found)]
+        managed = getattr(each, "managed_agents", {}).values()
+        found += [one for one in managed if all(one is not known for known in found)]
     return found
 
 
@@ -324,10 +169,13 @@ def _check(agent: Any) -> None:
     name = getattr(agent, "name", None) or type(agent).__name__
     if not isinstance(agent, MultiStepAgent):
         raise UsageError(f"{name} is no agent of smolagents and cannot be joined to the layer")
-    if not isinstance(agent.model, LiteLLMModel) or getattr(agent.model.client, "__name__", "") != "litellm":
+    model = agent.model
+    # a router has ways of its own to its providers
+    direct = isinstance(model, LiteLLMModel) and getattr(model.client, "__name__", "") == "litellm"
+    if not (direct or isinstance(model, OpenAIModel)):
         raise UsageError(
-            f"{name}: {type(agent.model).__name__} does not call its provider through litellm.completion; "
-            "use LiteLLMModel"
+            f"{name}: {type(model).__name__} calls its provider in a way that is not captured; "
+            "use LiteLLMModel or OpenAIModel"
         )
     if isinstance(agent, CodeAgent) and not isinstance(agent.python_executor, LocalPythonExecutor):
         raise UsageError(

@@ -9,11 +9,11 @@ import re
 import subprocess
 import threading
 from collections.abc import Mapping
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import dill  # type: ignore[import-untyped]
-from smolagents.local_python_executor import FinalAnswerException, get_safe_module
+from smolagents.local_python_executor import FinalAnswerException, get_safe_module, safer_func
 
 _LIVE = (io.IOBase, subprocess.Popen, threading.Thread)
 """Things that another process cannot take over, even where a pickle could be had."""
@@ -103,7 +103,7 @@ class _Pickler(dill.Pickler):  # type: ignore[misc]
     def __init__(self, file: io.BytesIO, *, executor: Any, named: Mapping[str, object]) -> None:
         super().__init__(file, protocol=5, recurse=False)
         self._executor = executor
-        self._names = {id(value): name for name, value in named.items()}
+        self._names: dict[int | None, str] = {id(value): name for name, value in named.items()}
 
     def persistent_id(self, obj: Any) -> tuple[str, str] | None:
         if isinstance(obj, _LIVE):
@@ -113,6 +113,10 @@ class _Pickler(dill.Pickler):  # type: ignore[misc]
             return "module", obj.__name__
         if id(obj) in self._names:
             return "tool", self._names[id(obj)]
+        wrapped = id(getattr(obj, "__wrapped__", None)) if isinstance(obj, FunctionType) else None
+        if wrapped in self._names:
+            # `other = tool` in agent code gives a guarded function, which drags the whole tool along
+            return "guarded", self._names[wrapped]
         if self._executor is not None and isinstance(obj, dict):
             return _table(obj, self._executor)
         return None
@@ -149,7 +153,11 @@ class _Unpickler(dill.Unpickler):  # type: ignore[misc]
         if kind == "module":
             imports = self._executor.authorized_imports if self._executor is not None else []
             return get_safe_module(importlib.import_module(name), imports)
-        if kind == "tool":
+        if kind == "guarded" and name in self._named:
+            return safer_func(
+                self._named[name], _tools_within(self._executor), self._executor.authorized_imports
+            )
+        if kind in ("tool", "guarded"):
             return self._named.get(name) or NotCarried(name, "the agent has no such tool now")
         if name == "tools":
             self._tables.setdefault("tools", _tools_within(self._executor))
