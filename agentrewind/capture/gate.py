@@ -307,6 +307,7 @@ class Gate:
             with self._lock:
                 self.conversations.remember(opened.request, node.record_uid)
                 self.on_answer(node)
+        self.settle_left()
 
     def _failed(self, opened: _Open, error: BaseException) -> None:
         if isinstance(error, LayerSignal):

@@ -24,7 +24,7 @@ from agentrewind.capture.litellm_calls import (
 )
 from agentrewind.errors import UsageError
 
-__all__ = ["CurrentGate", "decode_answer", "encode_answer", "install", "replace_everywhere"]
+__all__ = ["WRAPPED", "CurrentGate", "decode_answer", "encode_answer", "install", "replace_everywhere"]
 
 CurrentGate = Callable[[], Gate | None]
 
@@ -57,6 +57,10 @@ _REFUSED = {
     "generate_content_stream": "use litellm.completion",
     "agenerate_content_stream": "use litellm.acompletion",
 }
+
+
+WRAPPED = (*_ENTRIES, *_REFUSED)
+"""Names in litellm's package that are wrapped."""
 
 
 def install(current_gate: CurrentGate) -> None:

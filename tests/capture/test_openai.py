@@ -17,17 +17,8 @@ from pydantic import BaseModel
 from agentrewind.errors import DivergenceError, UsageError
 from agentrewind.rewind.signal import StopSignal
 from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest, from_steps
+from tests.capture.clients import ANSWER, FLAT_TOOLS, KEY, MESSAGES, TOOLS, without_ids
 from tests.capture.joined import Joined, attempt, joined, later, remember, run_of, told
-
-KEY = "sk-test-1234567890"
-MESSAGES: list[Any] = [{"role": "system", "content": "You work."}, {"role": "user", "content": "go"}]
-SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
-TOOLS: Any = [{"type": "function", "function": {"name": "bash", "parameters": SCHEMA}}]
-FLAT_TOOLS: Any = [{"type": "function", "name": "bash", "parameters": SCHEMA, "strict": False}]
-ANSWER = ScriptedAnswer(
-    content="Let me look at it; it may take a while é.",
-    tool_calls=[("bash", {"command": "ls"}), ("bash", {"command": "pwd -P and more and more"})],
-)
 
 
 class Sum(BaseModel):
@@ -225,18 +216,6 @@ def same_thrice(run: Joined, harness: Callable[[], Any]) -> None:
     served = run.replay(lambda: attempt(harness))
     assert without_ids(bare) == without_ids(live)
     assert served == live
-
-
-def without_ids(seen: Any) -> str:
-    """The scripted model counts its answers and calls, so two live answers differ in that."""
-    text = repr(seen)
-    for number in range(1, 9):
-        text = (
-            text.replace(f"call_{number}", "call_n")
-            .replace(f"_{number}'", "_n'")
-            .replace(f"-{number}'", "-n'")
-        )
-    return text
 
 
 @pytest.mark.parametrize("code", SYNC)
