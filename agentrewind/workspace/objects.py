@@ -174,6 +174,29 @@ def index_ids(index: bytes) -> list[bytes]:
         raise ValueError("not a version 2 pack index")
     (count,) = struct.unpack_from(">I", index, 1028)
     names = index[1032 : 1032 + 20 * count]
-    if len(names) != 20 * count:
+    if len(index) < 1032 + 28 * count + 40:
         raise ValueError("a pack index is cut short")
     return [names[start : start + 20] for start in range(0, len(names), 20)]
+
+
+def decode_index(index: bytes) -> list[IndexEntry]:
+    """All that a version 2 pack index says.
+
+    Raises:
+        ValueError: the bytes are no such index.
+    """
+    ids = index_ids(index)
+    count = len(ids)
+    crcs = struct.unpack_from(f">{count}I", index, 1032 + 20 * count)
+    offsets = struct.unpack_from(f">{count}I", index, 1032 + 24 * count)
+    large = 1032 + 28 * count
+    return [
+        IndexEntry(
+            oid,
+            offset
+            if offset < 1 << 31
+            else struct.unpack_from(">Q", index, large + 8 * (offset & 0x7FFF_FFFF))[0],
+            crc,
+        )
+        for oid, offset, crc in zip(ids, offsets, crcs, strict=True)
+    ]

@@ -30,7 +30,7 @@ class PackWriter:
         self._directory = directory
         self._known = known
         self._entries: dict[bytes, IndexEntry] = {}
-        self._buffer: list[bytes] = []
+        self._buffer: list[bytes | memoryview] = []
         self._buffered = 0
         self._offset = len(pack_header(0))
         self._file: BinaryIO | None = None
@@ -47,7 +47,7 @@ class PackWriter:
             self.add_raw(oid, pack_entry(kind, data))
         return oid
 
-    def add_raw(self, oid: bytes, entry: bytes) -> None:
+    def add_raw(self, oid: bytes, entry: bytes | memoryview) -> None:
         """Add an object in its packed form, as it stands in another pack."""
         self._entries[oid] = IndexEntry(oid, self._offset, zlib.crc32(entry))
         self._offset += len(entry)
@@ -158,3 +158,16 @@ def storage_errors(directory: Path) -> Iterator[None]:
             f"the snapshot store {directory} cannot be written: {error.strerror or error}; "
             "make room or check its permissions, then resume"
         ) from error
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put a file, readable by its owner only, in the place of what is there; whole or not at all."""
+    temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,71 +1,109 @@
-"""Which commits of repositories inside the workspace a restore leaves without a name."""
+"""Which commits of repositories inside the workspace a restore leaves without a name.
+
+A restore brings a `.git` directory back whole, so commits made since the snapshot are no longer in it. They
+are in the snapshot that was taken just before, and come back with it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol
 
+from agentrewind.errors import MissingSnapshotError
 from agentrewind.records import CommitId
-from agentrewind.workspace.snapshots import SnapshotStore
-from agentrewind.workspace.trees import DirectoryIds, StoredDirectory
-from agentrewind.workspace.views import shown
+from agentrewind.workspace.objects import index_ids
+from agentrewind.workspace.policy import GIT_NAME
+from agentrewind.workspace.snapshots import CommitInfo
+from agentrewind.workspace.trees import DirectoryIds
+from agentrewind.workspace.views import (
+    Directories,
+    EntryKind,
+    SnapshotEntry,
+    contents,
+    entries,
+    find,
+    shown,
+)
 
-_GIT = b".git"
-_OBJECT = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_NOTHING = re.compile(rb"0+")
-_SINGLE = (b"HEAD", b"packed-refs", b"ORIG_HEAD")
-
-
-def lost_commits(store: SnapshotStore, before: CommitId, after: CommitId) -> tuple[str, ...]:
-    """`repository: id (ref)` for each commit that a ref or reflog names before and none names after.
-
-    Only repositories whose own folder differs are looked at. A folder `.git` that is no repository, or
-    files of git in a form that cannot be read, name nothing.
-    """
-    found: list[str] = []
-    for repository in _changed_repositories(store, before, after):
-        earlier = _named(store, before, repository)
-        later = _named(store, after, repository)
-        where = shown(repository[: -len(_GIT)].rstrip(b"/")) or "."
-        found += [
-            f"{where}: {commit.decode()} ({shown(ref)})"
-            for commit, ref in earlier.items()
-            if commit not in later
-        ]
-    return tuple(found)
+_SHA = re.compile(rb"\b[0-9a-f]{40}\b")
+_NOTHING = b"0" * 40
+_NAMING = (b"HEAD", b"ORIG_HEAD", b"MERGE_HEAD", b"FETCH_HEAD", b"CHERRY_PICK_HEAD", b"packed-refs")
 
 
-def _changed_repositories(store: SnapshotStore, before: CommitId, after: CommitId) -> list[bytes]:
-    found: set[bytes] = set()
-    for change in store.diff(before, after):
-        parts = change.path.split(b"/")
-        if _GIT in parts:
-            found.add(b"/".join(parts[: parts.index(_GIT) + 1]))
-    return sorted(found)
+class Commits(Directories, Protocol):
+    """Reads snapshots."""
+
+    def commit(self, commit: CommitId) -> CommitInfo: ...
 
 
-def _named(store: SnapshotStore, commit: CommitId, repository: bytes) -> dict[bytes, bytes]:
-    """Each commit that the repository's refs and reflogs name, with the file that names it."""
-    ids: DirectoryIds | None = store.commit(commit).root
-    for part in repository.split(b"/"):
-        ids = store.directory(ids).directories.get(part) if ids else None
-    if ids is None:
-        return {}
-    top = store.directory(ids)
-    named: dict[bytes, bytes] = {}
-    files = [(name, store.blob(top.blobs[name])) for name in _SINGLE if name in top.blobs]
-    for name in (b"refs", b"logs"):
-        if (inner := top.directories.get(name)) is not None:
-            files += _files(store, store.directory(inner), name + b"/")
-    for name, text in files:
-        for found in _OBJECT.findall(text):
-            if not _NOTHING.fullmatch(found):
-                named.setdefault(found, name)
-    return named
+def lost_commits(store: Commits, before: CommitId, after: CommitId) -> tuple[str, ...]:
+    """Commits that repositories name in one snapshot and do not hold in the other, as `path: sha (ref)`."""
+    lost = []
+    pairs = _repositories(store, store.commit(before).root, store.commit(after).root, b"")
+    for path, ids, other in pairs:
+        try:
+            named = _named(store, ids)
+            kept = set() if other is None else {*_named(store, other), *_objects(store, other)}
+        except (MissingSnapshotError, ValueError):
+            continue  # the restore itself reports damage; this list is only a service
+        where = shown(path) or "."
+        lost += [f"{where}: {sha.decode()} ({ref})" for sha, ref in named.items() if sha not in kept]
+    return tuple(sorted(lost))
 
 
-def _files(store: SnapshotStore, directory: StoredDirectory, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    for name, oid in directory.blobs.items():
-        yield prefix + name, store.blob(oid)
-    for name, inner in directory.directories.items():
-        yield from _files(store, store.directory(inner), prefix + name + b"/")
+def _repositories(
+    store: Directories, before: DirectoryIds, after: DirectoryIds | None, prefix: bytes
+) -> Iterator[tuple[bytes, DirectoryIds, DirectoryIds | None]]:
+    """Repositories of the first snapshot that differ in the second."""
+    if before == after:
+        return
+    inner = store.directory(before).directories
+    others = store.directory(after).directories if after is not None else {}
+    for name, ids in inner.items():
+        other = others.get(name)
+        if name == GIT_NAME:
+            if ids != other:
+                yield prefix.rstrip(b"/"), ids, other
+        else:
+            yield from _repositories(store, ids, other, prefix + name + b"/")
+
+
+def _named(store: Directories, repository: DirectoryIds) -> dict[bytes, str]:
+    """The object ids that refs, reflogs and the like of a repository name, each with one that names it."""
+    found: dict[bytes, str] = {}
+    for entry in _of_interest(store, repository):
+        names = _SHA.findall(b"".join(contents(store, entry)))
+        for sha in names:
+            if sha != _NOTHING:
+                found.setdefault(sha, shown(entry.path))
+    return found
+
+
+def _of_interest(store: Directories, repository: DirectoryIds) -> Iterator[SnapshotEntry]:
+    directory = store.directory(repository)
+    for name in _NAMING:
+        found = find(store, repository, name)
+        if found is not None and found.kind is EntryKind.FILE:
+            yield found
+    for name in (b"refs", b"logs", b"worktrees"):
+        if name in directory.directories:
+            for entry in entries(store, directory.directories[name]):
+                if entry.kind is EntryKind.FILE:
+                    yield replace(entry, path=name + b"/" + entry.path)
+
+
+def _objects(store: Directories, repository: DirectoryIds) -> Iterator[bytes]:
+    """All objects in a repository's own object folder."""
+    objects = store.directory(repository).directories.get(b"objects")
+    if objects is None:
+        return
+    for name, ids in store.directory(objects).directories.items():
+        if len(name) == 2:
+            yield from (name + rest for rest in store.directory(ids).blobs)
+        elif name == b"pack":
+            for file in store.directory(ids).blobs:
+                entry = find(store, ids, file) if file.endswith(b".idx") else None
+                if entry is not None:
+                    yield from (oid.hex().encode() for oid in index_ids(b"".join(contents(store, entry))))

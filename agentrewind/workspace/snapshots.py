@@ -14,18 +14,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
 
 from dulwich.errors import NotGitRepository
 from dulwich.object_format import DEFAULT_OBJECT_FORMAT
 from dulwich.objects import Commit, ObjectID
 from dulwich.pack import Pack
-from dulwich.refs import DiskRefsContainer, Ref, check_ref_format
 
 from agentrewind.errors import MissingSnapshotError, UnsupportedFormatError, UsageError
 from agentrewind.records import Change, CommitId
-from agentrewind.workspace import views
+from agentrewind.workspace import refs, views
 from agentrewind.workspace.objects import (
     BLOB,
     COMMIT,
@@ -37,7 +36,7 @@ from agentrewind.workspace.objects import (
     encode_tree,
     index_ids,
 )
-from agentrewind.workspace.pack_writer import PackWriter, storage_errors
+from agentrewind.workspace.pack_writer import PackWriter, replace_file, storage_errors
 from agentrewind.workspace.trees import DirectoryIds, StoredDirectory, sidecar_id, stored_directory
 
 STORE_FORMAT = 1
@@ -63,6 +62,14 @@ class CommitInfo:
     parents: tuple[CommitId, ...]
     label: str
     at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitLinks:
+    """The objects that a commit names."""
+
+    tree: bytes
+    parents: tuple[bytes, ...]
 
 
 class SnapshotStore:
@@ -96,7 +103,7 @@ class SnapshotStore:
                 (git_dir / name).mkdir(mode=0o700, parents=True, exist_ok=True)
             for name, data in _FILES.items():
                 if not (git_dir / name).exists():
-                    _replace(git_dir / name, data)
+                    replace_file(git_dir / name, data)
             (git_dir / "agentrewind.lock").touch(mode=0o600)
             found = (git_dir / "agentrewind-store").read_bytes().strip()
         if not found.isdigit() or int(found) > STORE_FORMAT:
@@ -131,8 +138,22 @@ class SnapshotStore:
                 yield
             finally:
                 with storage_errors(self.git_dir):
-                    _replace(self.git_dir / "generation", os.urandom(8).hex().encode())
+                    replace_file(self.git_dir / "generation", os.urandom(8).hex().encode())
                 self.reload()
+
+    @contextmanager
+    def packing(self) -> Iterator[bool]:
+        """Let one process at a time replace packs by others; gives whether it is this one."""
+        with storage_errors(self.git_dir):
+            handle = os.open(self.git_dir / "packing.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            flock(handle, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+        finally:
+            os.close(handle)
 
     @contextmanager
     def _held(self, kind: int) -> Iterator[None]:
@@ -274,6 +295,21 @@ class SnapshotStore:
         commit.message = label.encode("utf-8", "backslashreplace") + b"\n"
         return CommitId(writer.add(COMMIT, commit.as_raw_string()).hex())
 
+    def commit_links(self, oid: bytes) -> CommitLinks:
+        """What a commit of any program leads to.
+
+        Raises:
+            MissingSnapshotError: it is missing or damaged.
+        """
+        try:
+            found = Commit.from_string(self._of_kind(oid, COMMIT))
+            return CommitLinks(
+                tree=bytes.fromhex(found.tree.decode()),
+                parents=tuple(bytes.fromhex(parent.decode()) for parent in found.parents),
+            )
+        except (KeyError, ValueError, AssertionError) as error:
+            raise MissingSnapshotError(oid.hex(), f"the commit is damaged ({error})") from error
+
     def commit(self, commit: CommitId) -> CommitInfo:
         """What a commit says.
 
@@ -313,37 +349,19 @@ class SnapshotStore:
 
     def refs(self) -> dict[str, CommitId]:
         """All refs and what they name."""
-        container = DiskRefsContainer(str(self.git_dir))
-        found = {}
-        for name in container.allkeys():
-            value = container.read_ref(name)
-            if (
-                value is not None
-                and name != b"HEAD"
-                and _COMMIT_ID.fullmatch(value.decode("ascii", "replace"))
-            ):
-                found[os.fsdecode(name)] = CommitId(value.decode())
-        return found
+        return refs.read_refs(self.git_dir)
 
     def ref(self, name: str) -> CommitId | None:
         """What a ref names, None where there is no such ref."""
-        value = DiskRefsContainer(str(self.git_dir)).read_ref(_checked(name))
-        return None if value is None else CommitId(value.decode())
+        return refs.read_ref(self.git_dir, name)
 
     def set_ref(self, name: str, commit: CommitId) -> None:
-        """Make a ref name a commit; by rename, so that no reader sees half of it and no lock is left."""
-        path = self.git_dir / os.fsdecode(_checked(name))
-        with storage_errors(self.git_dir):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _replace(path, commit.encode() + b"\n")
+        """Make a ref name a commit."""
+        refs.write_ref(self.git_dir, name, commit)
 
     def delete_ref(self, name: str) -> None:
         """Forget a ref; its snapshots may be dropped by the next gc. An absent ref is no error."""
-        container = DiskRefsContainer(str(self.git_dir))
-        with storage_errors(self.git_dir):
-            if _checked(name) in container.get_packed_refs():
-                container.add_packed_refs({_checked(name): None})
-            (self.git_dir / name).unlink(missing_ok=True)
+        refs.delete_ref(self.git_dir, name)
 
     # what a snapshot holds
 
@@ -375,27 +393,6 @@ class SnapshotStore:
         )
 
 
-def _checked(name: str) -> Ref:
-    raw = Ref(name.encode())
-    if not name.startswith("refs/") or (
-        not check_ref_format(Ref(raw.removeprefix(b"refs/"))) and "/" in name[5:]
-    ):
-        raise UsageError(f"{name!r} is no usable ref name; one looks like 'refs/runs/NAME'")
-    return raw
-
-
 def _close_all(packs: dict[str, Pack]) -> None:
     while packs:
         packs.popitem()[1].close()
-
-
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

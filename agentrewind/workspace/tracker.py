@@ -11,9 +11,10 @@ from pathlib import Path
 from threading import RLock
 
 from agentrewind.clock import Clock
-from agentrewind.errors import StorageError, UsageError
+from agentrewind.errors import DamagedError, StorageError, UsageError
 from agentrewind.records import Change, CommitId
 from agentrewind.workspace.inventory import Inventory
+from agentrewind.workspace.maintenance import consolidate
 from agentrewind.workspace.objects import BLOB, object_id
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.policy_text import encode_policy
@@ -86,6 +87,7 @@ class Workspace:
         self._refresher = Refresher(self._root, root, policy, clock=clock, watch=watch)
         digest = hashlib.sha256(self._policy_text + os.fsencode(root)).hexdigest()[:16]
         self._cache_path = store.git_dir / f"stat-cache-{digest}"
+        self._tidying = True
         self._saved: CommitId | None = None
         self._save_due = float("-inf")
         self._inventory = Inventory()
@@ -107,6 +109,7 @@ class Workspace:
                 # ids of objects that were never stored must not be taken for stored ones
                 self._start_over()
                 raise
+            self._tidy()
             if self._saved != taken.commit and self._clock.monotonic() >= self._save_due:
                 self._save()
             return taken
@@ -233,6 +236,14 @@ class Workspace:
         # a commit of another run may be dropped with that run, so it is not ours to return
         if same and self._tip is not None and self._store.is_ancestor(commit, self._tip):
             self._last = self._describe(commit)
+
+    def _tidy(self) -> None:
+        """Put small packs together; the snapshot stands whether or not that works."""
+        if self._tidying:
+            try:
+                consolidate(self._store)
+            except (StorageError, DamagedError):
+                self._tidying = False  # `verify` names the cause; not to be met at every snapshot
 
     def _start_over(self) -> None:
         self._inventory = Inventory()

@@ -1,0 +1,90 @@
+"""The refs of a store: which commits must be kept.
+
+They are written by rename, so that no reader sees half of one and a killed writer leaves no lock behind.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from agentrewind.errors import UsageError
+from agentrewind.records import CommitId
+from agentrewind.workspace.pack_writer import replace_file, storage_errors
+
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}")
+_NAME = re.compile(r"refs(/(?!\.)[A-Za-z0-9._@+=-]+)+")
+
+
+def checked_name(name: str) -> str:
+    """The name, if it can be a ref.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not _NAME.fullmatch(name) or ".." in name or "@{" in name or name.endswith((".lock", ".", "/")):
+        raise UsageError(f"{name!r} is no usable ref name; one looks like 'refs/runs/NAME'")
+    return name
+
+
+def read_refs(git_dir: Path) -> dict[str, CommitId]:
+    """All refs and what they name; a loose ref hides a packed one."""
+    found = _packed(git_dir)
+    for path in sorted((git_dir / "refs").rglob("*")):
+        if path.is_file() and not path.name.startswith(".tmp-"):
+            value = _loose(path)
+            if value is not None:
+                found[path.relative_to(git_dir).as_posix()] = value
+    return found
+
+
+def read_ref(git_dir: Path, name: str) -> CommitId | None:
+    """What a ref names, None where there is no such ref."""
+    return _loose(git_dir / checked_name(name)) or _packed(git_dir).get(name)
+
+
+def write_ref(git_dir: Path, name: str, commit: CommitId) -> None:
+    """Make a ref name a commit.
+
+    Raises:
+        StorageError: it cannot be written; it names what it named before.
+    """
+    path = git_dir / checked_name(name)
+    with storage_errors(git_dir):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(path, commit.encode() + b"\n")
+
+
+def delete_ref(git_dir: Path, name: str) -> None:
+    """Forget a ref; an absent one is no error."""
+    with storage_errors(git_dir):
+        lines = _packed_lines(git_dir)
+        kept = [line for line in lines if line.split(" ")[-1] != name]
+        if len(kept) != len(lines):
+            replace_file(git_dir / "packed-refs", "".join(f"{line}\n" for line in kept).encode())
+        (git_dir / checked_name(name)).unlink(missing_ok=True)
+
+
+def _loose(path: Path) -> CommitId | None:
+    try:
+        text = path.read_bytes().decode("ascii", "replace").strip()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return None
+    return CommitId(text) if _COMMIT_ID.fullmatch(text) else None
+
+
+def _packed_lines(git_dir: Path) -> list[str]:
+    try:
+        return os.fsdecode((git_dir / "packed-refs").read_bytes()).splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _packed(git_dir: Path) -> dict[str, CommitId]:
+    found = {}
+    for line in _packed_lines(git_dir):
+        sha, _, name = line.partition(" ")
+        if name and _COMMIT_ID.fullmatch(sha):
+            found[name] = CommitId(sha)
+    return found
