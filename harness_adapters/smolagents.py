@@ -18,7 +18,7 @@ from agentrewind.adapters import AgentOutcome, Assignment
 from agentrewind.errors import UsageError
 from agentrewind.layer import Layer
 from agentrewind.records import RecordUid
-from harness_adapters.smolagents_joint import Joint
+from harness_adapters.smolagents_joint import Joint, Routed
 from harness_adapters.smolagents_tools import workspace_tools
 
 MAX_STEPS = 250
@@ -169,6 +169,8 @@ def _check(agent: Any) -> None:
     name = getattr(agent, "name", None) or type(agent).__name__
     if not isinstance(agent, MultiStepAgent):
         raise UsageError(f"{name} is no agent of smolagents and cannot be joined to the layer")
+    if any(isinstance(tool, Routed) for tool in agent.tools.values()):
+        raise UsageError(f"{name} is joined to a layer already; build a new agent for each run")
     model = agent.model
     # a router has ways of its own to its providers
     direct = isinstance(model, LiteLLMModel) and getattr(model.client, "__name__", "") == "litellm"

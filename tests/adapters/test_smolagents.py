@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentrewind.adapters import Assignment
 from agentrewind.errors import DivergenceError, UsageError
 from agentrewind.layer import Layer
 from agentrewind.options import RunOptions, Strategy
@@ -369,6 +370,9 @@ def test_what_cannot_be_joined_is_refused(tmp_path: Path) -> None:
         refused(mute, "Mute calls its provider")
         refused(found.agent(executor=Elsewhere()), "Elsewhere cannot be brought back")
         refused("an agent", "is no agent of smolagents")
+        twice = found.agent()
+        found.attempts.live(lambda layer: adapter.attach(twice, layer) and None)
+        refused(twice, "is joined to a layer already")
 
 
 def test_a_rewind_into_a_managed_agent_s_own_loop(tmp_path: Path) -> None:
@@ -404,3 +408,48 @@ def test_a_rewind_into_a_managed_agent_s_own_loop(tmp_path: Path) -> None:
 
 
 LOOK = "print(backtrack_candidates(reason='why'))"
+
+
+def test_an_agent_that_runs_out_of_steps_is_stopped(tmp_path: Path) -> None:
+    def answer(request: ScriptedRequest) -> ScriptedAnswer:
+        return code("on", "mark('on')") if "def mark(" in str(request.messages) else ScriptedAnswer("the end")
+
+    with world(tmp_path, answer) as found:
+
+        def act(layer: Layer) -> Any:
+            agent = found.agent(max_steps=2)
+            joined = adapter.attach(agent, layer)
+            agent.run("do it")
+            return joined.outcome().state
+
+        assert found.attempts.live(act) == "stopped"
+        assert found.marks == ["on", "on"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"agent": "other"}, "no agent 'other'; settings.agent is one of code, tool_calling"),
+        ({"imports": "os"}, "is a list of modules"),
+        ({"agent": "tool_calling", "imports": ["os"]}, "for the agent `code` only"),
+        ({"config": ["stream"]}, "as NAME=VALUE, not 'stream'"),
+        ({"config": ["speed=9"]}, "no setting 'speed'; known: agent, imports"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(tmp_path: Path, settings: Any, match: str) -> None:
+    assignment = Assignment(task="x", model="openai/scripted", workspace=tmp_path, settings=settings)
+    with pytest.raises(UsageError, match=match):
+        adapter.SmolagentsAdapter().build(assignment)
+
+
+def test_settings_build_the_agent_they_name(tmp_path: Path) -> None:
+    settings: Any = {"config": ["agent=tool_calling", "stream=true", "max_steps=3"]}
+    agent = adapter.SmolagentsAdapter().build(
+        Assignment(task="x", model="openai/scripted", workspace=tmp_path, settings=settings)
+    )
+    assert isinstance(agent, smolagents.ToolCallingAgent)
+    assert (agent.stream_outputs, agent.max_steps) == (True, 3)
+    (tmp_path / "made").mkdir()
+    assert agent.tools["write_file"](path="made/new/a.txt", text="text") == 4
+    assert agent.tools["read_file"](path="made/new/a.txt") == "text"
+    assert agent.tools["bash"]("ls made; false") == {"output": "new\n", "returncode": 1}

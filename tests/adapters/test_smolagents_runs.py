@@ -132,6 +132,24 @@ def test_a_call_that_was_killed_is_told_and_not_repeated(stage: Stage) -> None:
     assert len(stage.server.requests) == 4
 
 
+def test_code_that_was_killed_is_told_and_never_runs_again(stage: Stage) -> None:
+    stage.policy = story(
+        code("one", "import pathlib\ndef f(x):\n    return x * n\nn = 2\nprint(f(3))"),
+        code("two", f"n = 5\npathlib.Path('half').write_text('x')\n{shell('in', 'kill -9 $PPID')}\nn = 7"),
+        code("three", "n += 1\nprint(f(3), pathlib.Path('half').read_text())"),
+        final("str(f(10))"),
+    )
+    first = stage.start(harness="smolagents", settings={"imports": ["pathlib"]})
+    assert first.result["state"] == "error"
+    again = stage.resume()
+    assert (again.code, again.result["state"]) == (0, "accepted")
+    assert stage.marks == ["in"]
+    texts = told(stage.server.requests[-1])
+    assert "interrupted: the process died while this call ran" in texts[-2]
+    assert "Variables are as they were before this code." in texts[-2]
+    assert "9 x" in texts[-1]
+
+
 def test_tool_calls_in_parallel_end_at_the_commit(stage: Stage) -> None:
     def several(request: ScriptedRequest) -> ScriptedAnswer:
         uid = next(entry["record_uid"] for entry in candidates(request) if str(entry["summary"]) == "say-two")
