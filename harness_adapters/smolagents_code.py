@@ -32,6 +32,7 @@ from agentrewind.nested import CARRIED, CodeRun
 from agentrewind.raised import rebuild_exception
 from agentrewind.records import ErrorRecord, Json, JsonObject, LlmNode, RecordUid
 from agentrewind.replayer import OnDivergence
+from harness_adapters.smolagents_inner import inner_calls
 from harness_adapters.smolagents_namespace import dump_namespace, empty_namespace, load_namespace
 from harness_adapters.smolagents_pickle import without_addresses
 from harness_adapters.smolagents_values import decode_value, encode_value
@@ -191,9 +192,11 @@ class CodeActions:
 
         def perform() -> Json:
             self._bring_back()
-            ran.append(self._run(code))
+            with inner_calls() as calls:
+                ran.append(self._run(code))
             output, error = ran[0]
             result = self._result(answer, output, error).to_json()
+            result["model_calls"] = calls
             result["value"] = None
             if output is not None and output.is_final_answer:
                 result["value"] = encode_value(output.output, self._layer.code.sealed.keep)

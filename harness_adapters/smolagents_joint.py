@@ -16,6 +16,7 @@ from agentrewind.layer import Layer
 from agentrewind.records import Json, JsonObject, LlmNode, RecordUid
 from agentrewind.rewind.tools import COMMIT
 from harness_adapters.smolagents_code import CodeActions
+from harness_adapters.smolagents_inner import watch
 from harness_adapters.smolagents_tools import rewind_tools
 from harness_adapters.smolagents_values import MARK, decode_value, describe, encode_value, is_inert
 
@@ -41,6 +42,7 @@ class Joint:
         self._answered = answered or (lambda uid: None)
         self._parent: RecordUid | None = None
         self._code: CodeActions | None = None
+        watch(agent.model)
         added = rewind_tools() if answered is not None and layer.options.can_rewind else []
         tools = {**agent.tools, **{tool.name: tool for tool in added}}
         agent.tools = {name: Routed(tool, name, self) for name, tool in tools.items()}

@@ -132,8 +132,9 @@ def call(say: str, *calls: tuple[str, dict[str, Any]]) -> ScriptedAnswer:
     return ScriptedAnswer(f"say-{say}", calls)
 
 
-def names(world: World) -> list[str]:
-    return [node.tool_name for node in world.attempts.path if isinstance(node, ToolNode)]
+def as_list(value: Any) -> list[Any]:
+    assert isinstance(value, list)
+    return value
 
 
 STEPS = (
@@ -270,6 +271,16 @@ def test_managed_agents_and_plans_belong_to_the_run(tmp_path: Path, imports: lis
         talks = {node.conversation for node in found.attempts.path if isinstance(node, LlmNode)}
         assert len(talks) == (1 if imports else 2)
         assert parents["mark"] is not None
+        held = [
+            node.output
+            for node in found.attempts.path
+            if getattr(node, "tool_name", "") == "python_interpreter"
+        ]
+        said = [
+            each for output in held if isinstance(output, dict) for each in as_list(output["model_calls"])
+        ]
+        assert len(said) == (2 if imports else 0)
+        assert all(isinstance(each, dict) and each["model"] == "openai/scripted" for each in said)
         found.check_replay(build)
 
 
