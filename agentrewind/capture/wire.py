@@ -158,14 +158,14 @@ def _wrap_attempt(original: Callable[..., Any], *, asynchronous: bool) -> Callab
         call = _call.get()
         if call is None or call.from_log is None:
             return original(self, options, **kwargs)
-        return call.from_log, options
+        return call.from_log(options), options
 
     @functools.wraps(original)
     async def attempt_async(self: Any, options: Any, **kwargs: Any) -> Any:
         call = _call.get()
         if call is None or call.from_log is None:
             return await original(self, options, **kwargs)
-        return call.from_log, options
+        return call.from_log(options), options
 
     return attempt_async if asynchronous else attempt
 

@@ -36,7 +36,7 @@ class WireCall:
 
     Attributes:
         base: the SDK's module with the base clients, for the names that it uses itself.
-        from_log: the response that takes the place of the transport, on replay.
+        from_log: on replay, makes the response that takes the transport's place, for the options of a try.
     """
 
     gate: Gate
@@ -48,7 +48,7 @@ class WireCall:
     options: Any
     stream: bool
     stream_cls: Any
-    from_log: Any = None
+    from_log: Callable[[Any], Any] | None = None
     _pending: Pending | None = None
     _output: JsonObject | None = None
     _seen: bool = False
@@ -191,7 +191,7 @@ class WireCall:
 
     # --- from the log ---
 
-    def _replied(self, response: Any, send: Send) -> Reply:
+    def _replied(self, response: Callable[[Any], Any], send: Send) -> Reply:
         self.from_log = response
         if hasattr(self.client, "_attempt_request"):
 
@@ -207,20 +207,24 @@ class WireCall:
         return lambda: self.client._process_response(  # noqa: SLF001 - what `request` itself ends with
             cast_to=self.client._maybe_override_cast_to(self.cast_to, self.options),  # noqa: SLF001
             options=self.options,
-            response=response,
+            response=response(self.options),
             stream=self.stream,
             stream_cls=self.stream_cls,
             retries_taken=0,
         )
 
-    def _response(self, output: JsonObject) -> Any:
+    def _response(self, output: JsonObject) -> Callable[[Any], Any]:
         raw, headers = output.get("raw"), output.get("headers")
         kept = {name: str(value) for name, value in headers.items()} if isinstance(headers, dict) else {}
         if isinstance(raw, dict) and isinstance(content := raw.get("body"), bytes):
-            return self._made(200, content, {**kept, "content-type": str(raw.get("content_type"))})
+            told = {**kept, "content-type": str(raw.get("content_type"))}
+            return lambda options: self._made(options, 200, content, told)
         answer = self.api.lower(output)
         if not self.stream:
-            return self._made(200, json.dumps(answer).encode(), {**kept, "content-type": "application/json"})
+            body = json.dumps(answer).encode()
+            return lambda options: self._made(
+                options, 200, body, {**kept, "content-type": "application/json"}
+            )
         return self._stream_of(self.api.events(answer, self.body), lambda: None, whole=True, headers=kept)
 
     def _stream_of(
@@ -230,7 +234,7 @@ class WireCall:
         *,
         whole: bool,
         headers: dict[str, str] | None = None,
-    ) -> Any:
+    ) -> Callable[[Any], Any]:
         def pieces() -> Iterator[bytes]:
             for event in events:
                 yield write_event(event, named=self.api.named)
@@ -242,13 +246,12 @@ class WireCall:
             for piece in pieces():
                 yield piece
 
-        asynchronous = self._asynchronous
-        content = apieces() if asynchronous else pieces()
-        return self._made(200, content, {**(headers or {}), "content-type": "text/event-stream"})
+        told = {**(headers or {}), "content-type": "text/event-stream"}
+        return lambda options: self._made(options, 200, apieces() if self._asynchronous else pieces(), told)
 
-    def _made(self, status: int, content: Any, headers: dict[str, str]) -> Any:
+    def _made(self, options: Any, status: int, content: Any, headers: dict[str, str]) -> Any:
         http = getattr(self.base, "httpx2", None) or self.base.httpx
-        given = self.options.headers
+        given = options.headers
         marks = (
             {name: value for name, value in given.items() if name == _RAW} if isinstance(given, dict) else {}
         )
@@ -293,12 +296,12 @@ class WireCall:
             headers = {"content-type": _text(answer.get("content_type"))}
             kept = answer.get("headers")
             headers |= {name: _text(value) for name, value in kept.items()} if isinstance(kept, dict) else {}
-            response = self._made(status, _text(answer.get("body")).encode(), headers)
+            response = self._made(self.options, status, _text(answer.get("body")).encode(), headers)
             made: BaseException = self.client._make_status_error_from_response(response)  # noqa: SLF001
             return made
         error = failure_itself(record)
         if hasattr(type(error), "request") or isinstance(error, getattr(self.base, "APIConnectionError", ())):
-            error.request = self._made(200, b"", {}).request  # type: ignore[attr-defined]
+            error.request = self._made(self.options, 200, b"", {}).request  # type: ignore[attr-defined]
         return error
 
 

@@ -1,0 +1,1 @@
+"""Tests of clients that only some extras bring."""
