@@ -134,6 +134,17 @@ class Repository:
         self.git("commit", "--quiet", "--allow-empty", "-m", message, author=author)
         return self.git("rev-parse", "HEAD")
 
+    def fast_import(self, stream: bytes) -> None:
+        """Take in a whole history at once, as `git fast-import` reads it."""
+        self.git("fast-import", "--quiet", stdin=stream)
+
+    def check_out(self, branch: str) -> None:
+        """Fill the working tree and the index from a branch."""
+        self.git("symbolic-ref", "HEAD", f"refs/heads/{branch}")
+        self.git("read-tree", "HEAD")
+        self.git("checkout-index", "--all")
+        self.finish()
+
     def finish(self) -> None:
         """Leave an index that holds no times of this machine."""
         (self.root / ".git/index").unlink(missing_ok=True)
