@@ -114,6 +114,13 @@ def marked(run_id: str) -> list[Process]:
     return found
 
 
+def inherited(run_id: str, supervisor: int) -> tuple[Identity, ...]:
+    """The processes of a run that an earlier supervisor started and that have outlived it."""
+    below = descendant_identities(supervisor)
+    found = (each.identity for each in marked(run_id))
+    return tuple(each for each in found if each not in below and each[0] != supervisor)
+
+
 def _children(pid: int) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(OSError):

@@ -123,6 +123,7 @@ class Recorder:
         processes: lists live descendants as (pid, start tick).
         last: commit that the log names last, None at the start of a run.
         last_uid: node after which the process begins, for outside changes.
+        unsettled: nodes that still wait for their after-commit, each with its before-commit.
     """
 
     def __init__(
@@ -150,6 +151,11 @@ class Recorder:
         self._retry: _Retry | None = None
         self._lock = threading.RLock()
         self._camera = ThreadPoolExecutor(max_workers=1, thread_name_prefix="snapshot")
+
+    def expect_nothing_of(self, uids: Iterable[RecordUid]) -> None:
+        """These nodes change no file: what changed while only they wait for a snapshot came from outside."""
+        with self._lock:
+            self._quiet.update(uids)
 
     def write(self, record: Record, *, durable: bool = False) -> None:
         """Append any record. Raises StorageError."""

@@ -58,7 +58,7 @@ def resume_point(timeline: Timeline, *, replay: bool = False) -> ResumePoint:
         checkpoint=checkpoint,
         unfinished=() if checkpoint else timeline.started_unfinished(),
         memory=_memory(timeline),
-        last_commit=_before(checkpoint) if checkpoint else _last_commit(prefix),
+        last_commit=_files_at(timeline, checkpoint) if checkpoint else _last_commit(prefix),
         unsettled=() if checkpoint else _unsettled(prefix),
     )
 
@@ -119,6 +119,16 @@ def _memory(timeline: Timeline) -> Memory | None:
 def _before(node: Node) -> CommitId | None:
     span = node.metadata.workspaces.get(MAIN_WORKSPACE)
     return span.before_commit if span else None
+
+
+def _files_at(timeline: Timeline, checkpoint: LlmNode) -> CommitId | None:
+    """The commit that the files were left at by the rewind to this checkpoint."""
+    done = last_rewind(timeline)
+    if done is not None and done.report.get("environment") is not None:
+        # the rewind moved no file: what the abandoned branch did to them is no outside change
+        safety = done.report.get("safety_commit")
+        return CommitId(safety) if isinstance(safety, str) else None
+    return _before(checkpoint)
 
 
 def _last_commit(prefix: Sequence[Node]) -> CommitId | None:
