@@ -12,8 +12,9 @@ import random
 import shutil
 import stat
 import subprocess
+import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,9 @@ GIT_ENVIRONMENT = {
     "GIT_COMMITTER_EMAIL": "a@example.invalid",
     "HOME": "/nonexistent",
 }
+
+
+ORDINARY = 65534
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,19 @@ def git(directory: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@contextlib.contextmanager
+def open_base() -> Iterator[Path]:
+    """A directory of an ordinary user's own, which pytest's are not where the tests run as root."""
+    base = Path(tempfile.mkdtemp(prefix="agentrewind-user-"))
+    if os.geteuid() == 0:
+        os.chown(base, ORDINARY, ORDINARY)
+    try:
+        yield base
+    finally:
+        subprocess.run(["chmod", "-R", "u+rwx", str(base)], check=True)
+        shutil.rmtree(base)
+
+
 def as_ordinary_user(action: Callable[[], None]) -> None:
     """Run in a child process that permissions apply to, also where the tests run as root."""
     child = os.fork()
@@ -109,8 +126,8 @@ def as_ordinary_user(action: Callable[[], None]) -> None:
         try:
             if os.geteuid() == 0:
                 os.setgroups([])
-                os.setgid(65534)
-                os.setuid(65534)
+                os.setgid(ORDINARY)
+                os.setuid(ORDINARY)
             action()
             status = 0
         except BaseException:  # noqa: BLE001 - the child must end here whatever happens

@@ -1,0 +1,230 @@
+"""Kills a process at each of its changes to the disk and looks at what the next one finds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentrewind.records import CommitId
+from agentrewind.workspace import maintenance
+from agentrewind.workspace.contents import LARGE
+from agentrewind.workspace.maintenance import collect, consolidate
+from agentrewind.workspace.policy import TEMPORARY_PREFIX
+from agentrewind.workspace.restore import restore_into
+from agentrewind.workspace.snapshots import SnapshotStore
+from agentrewind.workspace.soundness import verify
+from tests.workspace.disk import differences, git, manifest
+from tests.workspace.stage import Stage, staged
+
+CHANGES = {
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.link",
+    "os.symlink",
+    "os.chmod",
+    "os.utime",
+    "os.truncate",
+}
+
+
+def killed_at(number: int, action: Callable[[], None]) -> bool:
+    """Run in a child that dies just before its change of that number; whether it got so far."""
+    child = os.fork()
+    if child == 0:
+        _die_at(number)
+        status = 1
+        try:
+            action()
+            status = 0
+        finally:
+            os._exit(status)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
+
+
+def _die_at(number: int) -> None:
+    count = 0
+
+    def change() -> bool:
+        nonlocal count
+        count += 1
+        return count == number
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        creates = event == "open" and isinstance(arguments[2], int) and arguments[2] & os.O_CREAT
+        if (event in CHANGES or creates) and change():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    real_write = os.write
+
+    def write(handle: int, data: bytes) -> int:
+        if change():
+            real_write(handle, bytes(data)[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real_write(handle, data)
+
+    os.write = write  # type: ignore[assignment]
+    sys.addaudithook(hook)
+
+
+def numbers(*, step: int = 1) -> Iterator[int]:
+    number = 1
+    while True:
+        yield number
+        number += step
+
+
+def furnish(root: Path, version: int) -> None:
+    """A small workspace of every kind of thing, in two versions."""
+    text = str(version)
+    (root / f"only-{text}").write_text(text)
+    (root / "both").write_text(f"both {text}" * 20)
+    (root / "swap").mkdir()
+    if version == 1:
+        (root / "swap" / "inner").write_text("inner")
+        (root / "empty").mkdir()
+    else:
+        (root / "swap").rmdir()
+        (root / "swap").write_text("now a file")
+    os.link(root / "both", root / f"twin-{text}")
+    (root / "link").symlink_to(f"target-{text}")
+    (root / "ro").mkdir()
+    (root / "ro" / "f").write_text(text)
+    (root / "ro").chmod(0o555)
+    with (root / "large").open("wb") as file:
+        file.write(os.urandom(10))
+        file.truncate(LARGE + 1)
+    git(root, "init", "-q")
+    git(root, "commit", "-q", "--allow-empty", "-m", text)
+    os.utime(root, ns=(0, version * 10**9))
+
+
+def clear(root: Path) -> None:
+    for path in sorted(root.rglob("*"), reverse=True):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o700)
+            path.rmdir()
+        else:
+            path.unlink()
+
+
+def two_versions(stage: Stage) -> list[tuple[CommitId, dict[bytes, object]]]:
+    found: list[tuple[CommitId, dict[bytes, object]]] = []
+    for version in (1, 2):
+        clear(stage.root)
+        furnish(stage.root, version)
+        time.sleep(0.03)
+        found.append((CommitId(stage.take()), dict(manifest(stage.root))))
+    return found
+
+
+def no_temporaries(root: Path) -> bool:
+    return not [path for path in root.rglob("*") if path.name.startswith(TEMPORARY_PREFIX)]
+
+
+def test_a_restore_that_was_killed_anywhere_is_completed_by_the_next(tmp_path: Path) -> None:
+    with staged(tmp_path) as stage:
+        (one, expected), (two, _) = two_versions(stage)
+
+    def restore() -> None:
+        with staged(tmp_path) as stage:
+            stage.workspace.restore(one)
+
+    rounds = 0
+    for number in numbers(step=2):
+        killed = killed_at(number, restore)
+        rounds += killed
+        for path in (tmp_path / "ws").rglob("both"):
+            assert path.read_text() in ("both 1" * 20, "both 2" * 20)
+        with staged(tmp_path) as stage:
+            assert stage.workspace.restore(one).verified
+            assert dict(manifest(stage.root)) == expected
+            assert no_temporaries(stage.root)
+            if not killed:
+                break
+            stage.workspace.restore(two)
+    assert rounds > 20
+
+
+def test_a_snapshot_that_was_killed_anywhere_names_nothing_incomplete(tmp_path: Path) -> None:
+    with staged(tmp_path) as stage:
+        ((one, _), _) = two_versions(stage)
+    rounds = 0
+
+    def snapshot() -> None:
+        with staged(tmp_path) as stage:
+            stage.take()
+
+    for number in numbers():
+        (tmp_path / "ws" / f"more-{number}").write_text(str(number) * 100)
+        (tmp_path / "ws" / "both").write_text(str(number))
+        killed = killed_at(number, snapshot)
+        rounds += killed
+        store = SnapshotStore.open(tmp_path / "store.git")
+        tip = store.ref("refs/runs/test")
+        assert tip is not None
+        assert store.is_ancestor(one, tip)
+        assert list(store.entries(tip))
+        store.close()
+        with staged(tmp_path) as stage:
+            commit = CommitId(stage.take())
+            expected = manifest(stage.root)
+            copy = tmp_path / f"copy-{number}"
+            restore_into(stage.store, commit, copy)
+            assert differences(manifest(copy), expected) == []
+        if not killed:
+            break
+    store = SnapshotStore.open(tmp_path / "store.git")
+    assert verify(store) == []
+    collect(store)
+    assert [path.name for path in store.packs.iterdir() if path.name.startswith("tmp")] == []
+    store.close()
+    assert rounds > 5
+
+
+@pytest.mark.parametrize("job", ["collect", "consolidate"])
+def test_a_gc_that_was_killed_anywhere_loses_nothing(
+    tmp_path: Path, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "MANY", 5)
+    rounds = 0
+
+    def work() -> None:
+        store = SnapshotStore.open(tmp_path / "store.git")
+        collect(store) if job == "collect" else consolidate(store)
+
+    with staged(tmp_path) as stage:
+        ((one, expected), _) = two_versions(stage)
+    for number in numbers():
+        with staged(tmp_path, ref="refs/runs/gone") as stage:
+            for turn in range(4):
+                (stage.root / "both").write_text(f"{number} {turn}")
+                stage.take()
+            stage.store.delete_ref("refs/runs/gone")
+        killed = killed_at(number, work)
+        rounds += killed
+        store = SnapshotStore.open(tmp_path / "store.git")
+        assert verify(store) == []
+        copy = tmp_path / f"copy-{number}"
+        restore_into(store, one, copy)
+        assert dict(manifest(copy)) == expected
+        store.close()
+        if number > 30 or (not killed and number > 3):
+            break
+    store = SnapshotStore.open(tmp_path / "store.git")
+    report = collect(store)
+    assert report.size_after <= report.size_before
+    assert len(store.pack_names()) == 1
+    assert verify(store) == []
+    assert {path.suffix for path in store.packs.iterdir()} == {".idx", ".pack"}
+    store.close()
+    assert rounds > 2
