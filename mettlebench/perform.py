@@ -11,6 +11,7 @@ from mettlebench.sandbox import Sandbox, SandboxMode, run
 from mettlebench.steps import Step
 
 STEP_SECONDS = 300
+LOG_TAIL = 3000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,4 +47,4 @@ def perform_all(
     for step in steps:
         result = perform_step(step, workspace, mode=mode)
         if must_succeed and result.code != 0:
-            raise StepError(script=script, step=step.name, code=result.code, log=result.output)
+            raise StepError(script=script, step=step.name, code=result.code, log=result.output[-LOG_TAIL:])

@@ -1,0 +1,1 @@
+"""Reads and strips the metadata of PNG images."""
