@@ -18,7 +18,8 @@ from typing import Protocol
 
 from agentrewind.clock import Clock
 from agentrewind.durable import make_directory, write_file
-from agentrewind.errors import DamagedError
+from agentrewind.errors import DamagedError, UnknownNodeError
+from agentrewind.lineage import uid_number
 from agentrewind.records import (
     ForkPoint,
     Json,
@@ -184,9 +185,32 @@ def code_notes(timeline: Timeline) -> tuple[Note, ...]:
     found: list[Note] = []
     limit: ForkPoint | None = None
     for number in chain(timeline, timeline.head):
-        found += _notes_before(timeline.records(number), limit)
-        limit = fork_of(timeline, number)
+        if limit is None or _lies_in(timeline, limit, number):
+            found += _notes_before(timeline.records(number), limit)
+            limit = fork_of(timeline, number)
+        else:
+            limit = _stricter(limit, fork_of(timeline, number))
     return tuple(found)
+
+
+def _lies_in(timeline: Timeline, limit: ForkPoint, segment: int) -> bool:
+    """The path leaves the segment within its own records, not in what it inherited."""
+    if limit.record_uid is None:
+        return False
+    try:
+        return timeline.segment_of(limit.record_uid) >= segment
+    except UnknownNodeError:
+        return False
+
+
+def _stricter(limit: ForkPoint, inherited: ForkPoint | None) -> ForkPoint | None:
+    """Of two limits the earlier one."""
+    if limit.record_uid is None or inherited is None:
+        return inherited
+    if inherited.record_uid is None:
+        return inherited
+    ours, theirs = uid_number(limit.record_uid) or 0, uid_number(inherited.record_uid) or 0
+    return limit if (ours, limit.inclusive) <= (theirs, inherited.inclusive) else inherited
 
 
 def _notes_before(records: Sequence[Record], limit: ForkPoint | None) -> Iterator[Note]:
