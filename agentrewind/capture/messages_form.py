@@ -17,11 +17,15 @@ _CUT = "partial_json"
 
 def turns(request: JsonObject) -> list[Json]:
     """The conversation as it is compared: the system text in front, no marks for the provider's cache."""
-    lead: list[Json] = []
+    found: list[Json] = []
     if request.get("system"):
-        lead.append({"role": "system", "content": request["system"]})
+        found.append({"role": "system", "content": _unmarked(request["system"])})
     given = request.get("messages")
-    return [_unmarked(turn) for turn in (*lead, *(given if isinstance(given, list) else []))]
+    for turn in given if isinstance(given, list) else ():
+        content = turn.get("content") if isinstance(turn, dict) else None
+        plain = _unmarked(content)
+        found.append(turn if plain is content or not isinstance(turn, dict) else {**turn, "content": plain})
+    return found
 
 
 def sent_turns(request: JsonObject) -> list[Json]:
@@ -36,15 +40,25 @@ def with_turns(request: JsonObject, sent: list[Json]) -> JsonObject:
     return {**request, "messages": sent[1:] if request.get("system") else sent}
 
 
-def _unmarked(value: Json) -> Json:
-    # harnesses move these marks along, so that they differ between requests that say the same
-    match value:
-        case dict():
-            return {key: _unmarked(each) for key, each in value.items() if key != "cache_control"}
-        case list():
-            return [_unmarked(each) for each in value]
-        case _:
-            return value
+def _unmarked(content: Json) -> Json:
+    """Content blocks without cache marks; the same object where there are none, which is cheap to compare.
+
+    Harnesses move these marks along, so that requests that say the same would differ.
+    """
+    if not isinstance(content, list):
+        return content
+    plain = [_unmarked_block(block) for block in content]
+    return content if all(one is other for one, other in zip(plain, content, strict=True)) else plain
+
+
+def _unmarked_block(block: Json) -> Json:
+    if not isinstance(block, dict):
+        return block
+    inner = _unmarked(block.get("content"))
+    if "cache_control" not in block and inner is block.get("content"):
+        return block
+    kept = {key: value for key, value in block.items() if key != "cache_control"}
+    return {**kept, "content": inner} if "content" in block else kept
 
 
 def lift(answer: JsonObject) -> JsonObject:
