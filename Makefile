@@ -1,16 +1,24 @@
 # Each target sets up what it needs: a virtual environment in .venv and, as root, Debian packages.
 .PHONY: demo test check bench soak clean
 
+# what the tests need: every harness and client, and a sandbox for the benchmark's evaluators
+TESTED := mini,smolagents,qwen,langchain,clients,dev
+DEBIAN := git bubblewrap
+
+EXTRAS_smolagents := smolagents
+EXTRAS_qwen-agent := qwen
+EXTRAS_langchain := langchain
+
 demo:            ## the whole story offline: an agent breaks something, goes back, finishes
-	@scripts/setup mini
+	@scripts/setup $(or $(EXTRAS_$(HARNESS)),mini)
 	@.venv/bin/agentrewind demo $(if $(STRATEGY),--strategy $(STRATEGY)) $(if $(HARNESS),--harness $(HARNESS))
 
 test:            ## all tests, with coverage
-	@scripts/setup mini,dev
+	@scripts/setup $(TESTED) $(DEBIAN)
 	.venv/bin/pytest -n 2 --cov --cov-report=term:skip-covered $(ARGS)
 
 check:           ## linters, types, direction of imports, generated documents
-	@scripts/setup mini,dev
+	@scripts/setup $(TESTED) $(DEBIAN)
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
@@ -22,7 +30,7 @@ bench:           ## measure snapshots and restores against git, and write docs/b
 	.venv/bin/python benchmarks/workspace.py $(ARGS)
 
 soak:            ## the property tests, thousands of cases
-	@scripts/setup mini,dev
+	@scripts/setup $(TESTED) $(DEBIAN)
 	AGENTREWIND_SOAK=1 .venv/bin/pytest -n 2 tests/properties $(ARGS)
 
 clean:
