@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agentrewind.display_story import Entry, Sort, Story
-from agentrewind.display_text import columns, shorten
+from agentrewind.display_text import columns, one_line, shorten
 from agentrewind.records import ForkPoint, RecordUid
 
 STYLES = {
@@ -64,8 +64,7 @@ def entry_line(entry: Entry, *, width: int, rail: str = "", live: bool = False) 
     if entry.changed:
         outcome += f"{', ' if outcome else ''}{entry.changed} path{'' if entry.changed == 1 else 's'} changed"
     room = max(20, width - columns(rail) - len(indent) - len(name))
-    outcome = shorten(outcome, max(24, room // 2))
-    text = shorten(text, max(12, room - columns(outcome) - 2) if outcome else room)
+    text, outcome = _share(text, outcome, room)
     return Line(
         rail=rail,
         text=f"{indent}{name}{text}",
@@ -73,6 +72,15 @@ def entry_line(entry: Entry, *, width: int, rail: str = "", live: bool = False) 
         style=STYLES[entry.sort],
         failed=entry.failed or entry.sort is Sort.REJECTED,
     )
+
+
+def _share(text: str, outcome: str, room: int) -> tuple[str, str]:
+    """Both cut so that they fit beside each other; each may take what the other leaves."""
+    if not outcome:
+        return shorten(text, room), ""
+    least = max(24, room // 3)
+    outcome = shorten(outcome, max(least, room - columns(one_line(text)) - 2))
+    return shorten(text, max(12, room - columns(outcome) - 2)), outcome
 
 
 def _first_line(text: str) -> str:

@@ -11,6 +11,7 @@ import click
 from agentrewind.cli import agentrewind
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+_WIDTH = 100
 _INTRODUCTION = """\
 # Command line
 
@@ -39,14 +40,14 @@ _DOCUMENTS = {
     "`submissions`, `segments`, `detail`, `log` (the run's folder).",
     "list": "An array of `run_id`, `state`, `harness`, `model`, `nodes`, `rewinds`, `bytes`, `created_at`, "
     "`workspace`, `damages`, `detail`. `state` can also be running, interrupted or damaged.",
-    "log": "`run_id`, `state`, `segments` (`segment`, `created_at`, `forked_from`, `nodes`, `damaged`), `nodes` "
-    "(each its record plus `segment` and `on_path`), `damages`.",
+    "log": "`run_id`, `state`, `segments` (`segment`, `created_at`, `forked_from`, `nodes`, `damaged`), "
+    "`nodes` (each its record plus `segment` and `on_path`), `damages`.",
     "show": "The record, its messages in full, plus `segment`, `on_path` and `commit`.",
     "candidates": "An array of `record_uid`, `step`, `summary`, `tools`, `files`, `memories`, `external`.",
     "replay": "`served`, `live` (0), `divergence` (null, or `record_uid` and `difference`), `state`, "
     "`remaining`, `until`, `warnings`.",
-    "restore": "`created`, `modified`, `deleted`, `kept`, `outside`, `verified` (null on a dry run), `touched`, "
-    "`lost_commits`, `commit`, `undone`.",
+    "restore": "`created`, `modified`, `deleted`, `kept`, `outside`, `verified` (null on a dry run), "
+    "`touched`, `lost_commits`, `commit`, `undone`.",
     "undo": "The fields of `restore`; `undone` says what was taken back.",
     "verify": "`sound`, `runs` (`run_id`, `sound`, `log`, `harmless`, `snapshots`, `nodes`, `restorable`, "
     "`replayable`).",
@@ -63,7 +64,7 @@ def reference() -> str:
 def _section(context: click.Context, name: str) -> str:
     command = agentrewind.get_command(context, name)
     assert command is not None
-    inner = click.Context(command, info_name=name, parent=context)
+    inner = click.Context(command, info_name=name, parent=context, terminal_width=_WIDTH)
     lines = [
         f"## {name}",
         "",
@@ -73,8 +74,8 @@ def _section(context: click.Context, name: str) -> str:
         "",
         *_paragraphs(command.help or ""),
     ]
-    records = [each.get_help_record(inner) for each in command.get_params(inner)]
-    options = [record for record in records if record is not None]
+    given = [each for each in command.params if isinstance(each, click.Option)]
+    options = [record for each in given if (record := each.get_help_record(inner)) is not None]
     if options:
         lines += ["| option | does |", "| --- | --- |"]
         lines += [f"| `{_cell(option)}` | {_cell(does)} |" for option, does in options]

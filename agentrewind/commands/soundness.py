@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentrewind.errors import DamagedError, MissingSnapshotError
-from agentrewind.record import (
+from agentrewind.records import (
     MAIN_WORKSPACE,
     CommitId,
     JsonObject,

@@ -1,0 +1,62 @@
+"""`demo`: the story on a terminal and for programs; with and without rewind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.desk import PROGRAM, Desk
+
+pytest.importorskip("minisweagent")
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_demo_succeeds_by_going_back(desk: Desk) -> None:
+    command = f"{' '.join(PROGRAM)} demo --workspace {desk.workspace}"
+    done = subprocess.run(
+        ["script", "-qec", f"stty cols 120 rows 40; {command}", "/dev/null"],
+        env=desk.environment(TERM="xterm-256color"),
+        cwd=desk.base,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    end = done.stdout[done.stdout.rindex("\x1b[?25h") :]  # after the live part, whose cursor is shown again
+    for part in ("abandoned", "rejected at archive", "rewind to rec_", "submission 2 accepted", "put back"):
+        assert part in end
+    assert "scripted" in end
+    assert str(desk.workspace) in end
+    run_id = desk.only_run().run_id
+    assert f"agentrewind log {run_id}" in end
+    replayed = desk.json("replay", "last")
+    assert (replayed["live"], replayed["divergence"]) == (0, None)
+    assert desk.json("verify")["sound"] is True
+
+
+def test_without_rewind_the_same_agent_is_rejected(desk: Desk) -> None:
+    document = desk.json("demo", "--strategy", "continue", "--workspace", str(desk.workspace), code=1)
+    assert (document["state"], document["accepted"], document["rewinds"]) == ("rejected", False, 0)
+    assert document["submissions"] == 5
+    assert document["scripted"] is True
+
+
+def test_the_demo_takes_no_folder_that_is_in_use(desk: Desk) -> None:
+    desk.workspace.mkdir()
+    (desk.workspace / "mine").write_text("mine")
+    done = desk.call("demo", "--workspace", str(desk.workspace))
+    assert done.returncode == 2
+    assert "empty or absent" in done.stderr
+    assert desk.files() == {"mine": b"mine"}
+
+
+def test_an_unknown_harness_leaves_nothing_behind(desk: Desk, tmp_path: Path) -> None:
+    done = desk.call("demo", "--harness", "no-such", "--workspace", str(desk.workspace), "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["type"] == "UnknownHarnessError"
+    assert not desk.workspace.exists()

@@ -1,0 +1,110 @@
+"""A person's restores and undos, in any order: the files are always those of a model made of plain values."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentrewind.clock import SystemClock
+from agentrewind.errors import OutsideChangesError, UsageError
+from agentrewind.manual import Machine, Outside, restore_in_place, undo
+from agentrewind.run_store import Run
+from tests.cli.desk import Desk, tell_story
+
+NODES = ("rec_000001", "rec_000003", "rec_000005", "rec_000011", "rec_000013")
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("restore"), st.sampled_from(NODES)),
+        st.tuples(st.just("undo"), st.just("")),
+        st.tuples(st.just("edit"), st.sampled_from(["a.txt", "mine.txt"])),
+    ),
+    max_size=7,
+)
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    desk = Desk(base=tmp_path_factory.mktemp("story"))
+    tell_story(desk)
+    shutil.copytree(desk.home, desk.base / "kept-home")
+    shutil.copytree(desk.workspace, desk.base / "kept-workspace")
+    return desk
+
+
+def _fresh(desk: Desk) -> Run:
+    """The run as it was told, for each example."""
+    for kept, used in (("kept-home", desk.home), ("kept-workspace", desk.workspace)):
+        shutil.rmtree(used)
+        shutil.copytree(desk.base / kept, used)
+    return desk.only_run()
+
+
+STATES = {
+    "rec_000001": {},
+    "rec_000003": {"a.txt": b"one\n"},
+    "rec_000005": {"b.txt": b"two\n"},
+    "rec_000011": {"a.txt": b"one\n"},
+    "rec_000013": {"a.txt": b"one\n", "b.txt": b"two\n"},
+}
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STEPS)
+def test_restores_and_undos_do_what_a_model_does(story: Desk, steps: list[tuple[str, str]]) -> None:
+    run = _fresh(story)
+    machine = Machine(home=story.home, user_home=None, clock=SystemClock())
+    present: dict[str, bytes] = story.files()
+    before = STATES["rec_000005"]  # the state from which the agent went back
+    for number, (act, what) in enumerate(steps):
+        if act == "edit":
+            text = f"edited {number}"
+            (story.workspace / what).write_text(text)
+            present = {**present, what: text.encode()}
+        elif act == "undo":
+            undo(run, outside=Outside.REVERT, machine=machine)
+            present, before = before, present
+        else:
+            restore_in_place(run, what, after=False, outside=Outside.REVERT, dry_run=False, machine=machine)
+            present, before = STATES[what], present
+        assert story.files() == present
+    timeline = run.timeline()
+    assert not timeline.damages
+    assert timeline.pending_rewind() is None
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sets(st.sampled_from(["a.txt", "b.txt", "new.txt", "dir/new.txt"]), min_size=1))
+def test_what_somebody_outside_changed_is_never_lost_unasked(story: Desk, touched: set[str]) -> None:
+    run = _fresh(story)
+    machine = Machine(home=story.home, user_home=None, clock=SystemClock())
+    for name in touched:
+        path: Path = story.workspace / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    before = story.files()
+    with pytest.raises(OutsideChangesError) as stopped:
+        restore_in_place(run, "rec_000001", after=False, outside=Outside.STOP, dry_run=False, machine=machine)
+    assert set(stopped.value.paths) == touched
+    assert story.files() == before
+    done = restore_in_place(
+        run, "rec_000001", after=False, outside=Outside.KEEP, dry_run=False, machine=machine
+    )
+    assert set(done.outside) == touched
+    assert story.files() == dict.fromkeys(touched, b"mine")
+    undo(run, outside=Outside.KEEP, machine=machine)
+    assert story.files() == before
+
+
+def test_an_undo_of_nothing(story: Desk, tmp_path: Path) -> None:
+    empty = Desk(base=tmp_path)
+    empty.json(*empty.run_arguments(["submit"]))
+    with pytest.raises(UsageError):
+        undo(
+            empty.only_run(),
+            outside=Outside.STOP,
+            machine=Machine(home=empty.home, user_home=None, clock=SystemClock()),
+        )
