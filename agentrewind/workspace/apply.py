@@ -122,17 +122,21 @@ class Applier:
 
     # removing
 
-    def _remove(self, path: bytes, entry: FileEntry | None) -> None:
+    def _check(self, path: bytes, entry: FileEntry | None) -> None:
+        """See that what is about to go is what was seen, and so is in the snapshot that was taken before."""
         parent, name = self._parent(path), _name(path)
         if entry is None:
             if _exists(parent, name):
                 raise MovedError
             return
-        if not entry.same_stat(
-            os.stat(name, dir_fd=parent, follow_symlinks=False)
-        ) and not _only_links_differ(entry, os.stat(name, dir_fd=parent, follow_symlinks=False)):
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if not entry.same_stat(status) and not _only_links_differ(entry, status):
             raise MovedError
-        os.unlink(name, dir_fd=parent)
+
+    def _remove(self, path: bytes, entry: FileEntry | None) -> None:
+        self._check(path, entry)
+        if entry is not None:
+            os.unlink(_name(path), dir_fd=self._parent(path))
 
     def _remove_special(self, path: bytes) -> None:
         parent, name = self._parent(path), _name(path)
@@ -176,8 +180,7 @@ class Applier:
                 _set_time(temporary, step.entry.mtime_ns, parent)
             else:
                 self._fill(parent, temporary, step.entry)
-            # removed first: a plain rename over a file makes some file systems flush it to the disk
-            self._remove(step.path, step.replaced)
+            self._check(step.path, step.replaced)
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
         except BaseException:
             if _exists(parent, temporary):

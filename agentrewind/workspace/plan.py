@@ -119,7 +119,7 @@ class _Planner:
     # one directory that is on both sides
 
     def _directory(self, present: Directory, ids: DirectoryIds, path: bytes) -> None:
-        if (present.tree, present.meta) == (ids.tree, ids.meta) and present not in self._caching:
+        if self._is_same(present, ids):
             return
         self._visited.add(path)
         stored = self._store.directory(ids)
@@ -128,13 +128,18 @@ class _Planner:
         prefix = path + b"/" if path else b""
         stored_names = {*stored.blobs, *stored.directories, *own.omitted}
         for name in sorted({*map(os.fsencode, _names(present)), *stored_names}):
-            self._name(present, stored, prefix, name)
+            inner, child = stored.directories.get(name), present.children.get(os.fsdecode(name))
+            if inner is None or type(child) is not Directory or not self._is_same(child, inner):
+                self._name(present, stored, prefix, name)
         differs = (present.mode, present.mtime_ns) != (own.mode, own.mtime_ns)
         if differs or path in self._disturbed:
             step = SetDirectory(path=path, mode=own.mode, mtime_ns=own.mtime_ns)
             self._lists.directories.insert(place, step)
         if differs and path not in self._disturbed and path:
             self._lists.touched.append(path)
+
+    def _is_same(self, present: Directory, ids: DirectoryIds) -> bool:
+        return present.tree == ids.tree and present.meta == ids.meta and present not in self._caching
 
     def _name(self, present: Directory, stored: StoredDirectory, prefix: bytes, name: bytes) -> None:
         text, path = os.fsdecode(name), prefix + name

@@ -88,6 +88,8 @@ class Workspace:
         digest = hashlib.sha256(self._policy_text + os.fsencode(root)).hexdigest()[:16]
         self._cache_path = store.git_dir / f"stat-cache-{digest}"
         self._tidying = True
+        self._history: set[CommitId] = set()
+        self._wanted: CommitId | None = None
         self._saved: CommitId | None = None
         self._save_due = float("-inf")
         self._inventory = Inventory()
@@ -135,16 +137,22 @@ class Workspace:
         """
         with self._lock:
             self._store.commit(commit)
+            self._wanted = commit if self._is_ours(commit) else None
             seen: list[CommitId] = []
 
             def look_again() -> RestorePlan:
                 seen.append(self.snapshot(label="around a restore").commit)
                 return self._plan(commit, keep)
 
-            report = carry_out(
-                self._root, self._store, commit, plan=look_again, distrust=self._refresher.distrust
-            )
-            self._settle(commit)
+            try:
+                report = carry_out(
+                    self._root, self._store, commit, plan=look_again, distrust=self._refresher.distrust
+                )
+            finally:
+                self._wanted = None
+            paths = (*report.created, *report.modified, *report.deleted)
+            if not any(".git" in path.split("/") for path in paths):
+                return report
             return replace(report, lost_commits=lost_commits(self._store, seen[0], commit))
 
     def set_ref(self, ref: str) -> None:
@@ -202,6 +210,8 @@ class Workspace:
                 self._store.publish(writer)
                 self._store.set_ref(self._ref, commit)
                 self._tip = commit
+                if self._history:
+                    self._history.add(commit)
             self._last = self._describe(commit)
             return self._last
         except OSError as error:
@@ -210,8 +220,8 @@ class Workspace:
             writer.abandon()
 
     def _same_as_before(self, root: DirectoryIds) -> CommitId | None:
-        """The commit that holds exactly this already: the last one, or the newest of the ref."""
-        for commit in (self._last.commit if self._last else None, self._tip):
+        """The commit that holds exactly this already: the last one, the newest, or the one just restored."""
+        for commit in (self._last.commit if self._last else None, self._tip, self._wanted):
             if commit is not None:
                 info = self._store.commit(commit)
                 if (info.root, info.policy) == (root, self._policy_id):
@@ -228,14 +238,16 @@ class Workspace:
     def _plan(self, commit: CommitId, keep: Collection[bytes]) -> RestorePlan:
         return make_plan(self._root, self._inventory, self._store, commit, keep=keep, policy=self._policy)
 
-    def _settle(self, commit: CommitId) -> None:
-        """After a restore to it, the workspace may be that very commit again."""
-        info = self._store.commit(commit)
-        root = self._inventory.root
-        same = (root.tree, root.meta) == (info.root.tree, info.root.meta) and info.policy == self._policy_id
-        # a commit of another run may be dropped with that run, so it is not ours to return
-        if same and self._tip is not None and self._store.is_ancestor(commit, self._tip):
-            self._last = self._describe(commit)
+    def _is_ours(self, commit: CommitId) -> bool:
+        """Whether our ref keeps the commit; one of another run may be dropped with that run."""
+        if self._tip is not None and self._tip not in self._history:
+            pending = [self._tip]
+            while pending:
+                found = pending.pop()
+                if found not in self._history:
+                    self._history.add(found)
+                    pending += self._store.commit(found).parents
+        return commit in self._history
 
     def _tidy(self) -> None:
         """Put small packs together; the snapshot stands whether or not that works."""

@@ -8,6 +8,7 @@ and `policy` is a blob with the path rules in force.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,55 +17,67 @@ from agentrewind.workspace.inventory import Directory, FileEntry
 from agentrewind.workspace.objects import (
     BLOB,
     MODE_DIRECTORY,
-    MODE_EXECUTABLE,
-    MODE_FILE,
     MODE_LINK,
     TREE,
-    TreeItem,
     decode_tree,
-    encode_tree,
 )
 from agentrewind.workspace.sidecar import FileFacts, FileKind, Sidecar, decode_sidecar, encode_sidecar
 
 SIDECAR = b"m"
+
+_ENCODING = sys.getfilesystemencoding()
+_ERRORS = sys.getfilesystemencodeerrors()
 
 
 def write_trees(directory: Directory, sink: Sink) -> tuple[bytes, bytes]:
     """The ids of a directory's `files` and `meta` trees, made anew only where something changed."""
     if directory.tree is not None and directory.meta is not None:
         return directory.tree, directory.meta
-    tree: list[TreeItem] = []
-    meta: list[TreeItem] = []
+    tree: list[tuple[bytes, bytes, bytes]] = []
+    meta: list[tuple[bytes, bytes, bytes]] = []
     facts: dict[bytes, FileFacts] = {}
     for name, child in directory.children.items():
-        raw = os.fsencode(name)
-        if isinstance(child, Directory):
-            inner_tree, inner_meta = write_trees(child, sink)
-            tree.append(TreeItem(MODE_DIRECTORY, raw, inner_tree))
-            meta.append(TreeItem(MODE_DIRECTORY, b"d" + raw, inner_meta))
-            continue
-        tree.append(TreeItem(_git_mode(child), raw, child.oid))
-        if child.pieces is not None:
-            meta.append(TreeItem(MODE_DIRECTORY, b"c" + raw, child.pieces))
-        facts[raw] = FileFacts(
-            kind=child.kind, mode=child.mode, mtime_ns=child.mtime_ns, size=child.size, leader=child.leader
-        )
+        raw = name.encode(_ENCODING, _ERRORS)
+        if type(child) is Directory:
+            inner_tree, inner_meta = child.tree, child.meta
+            if inner_tree is None or inner_meta is None:
+                inner_tree, inner_meta = write_trees(child, sink)
+            sorted_as = raw + b"/"
+            tree.append((sorted_as, b"40000 " + raw, inner_tree))
+            meta.append((b"d" + sorted_as, b"40000 d" + raw, inner_meta))
+        elif isinstance(child, FileEntry):
+            tree.append((raw, _git_mode(child) + raw, child.oid))
+            if child.pieces is not None:
+                meta.append((b"c" + raw + b"/", b"40000 c" + raw, child.pieces))
+            facts[raw] = FileFacts(
+                kind=child.kind,
+                mode=child.mode,
+                mtime_ns=child.mtime_ns,
+                size=child.size,
+                leader=child.leader,
+            )
     sidecar = Sidecar(
         mode=directory.mode,
         mtime_ns=directory.mtime_ns,
         files=facts,
         omitted={os.fsencode(name): reason for name, reason in directory.omitted.items()},
     )
-    meta.append(TreeItem(MODE_FILE, SIDECAR, sink.add(BLOB, encode_sidecar(sidecar))))
-    directory.tree = sink.add(TREE, encode_tree(tree))
-    directory.meta = sink.add(TREE, encode_tree(meta))
+    meta.append((SIDECAR, b"100644 " + SIDECAR, sink.add(BLOB, encode_sidecar(sidecar))))
+    directory.tree = sink.add(TREE, _joined(tree))
+    directory.meta = sink.add(TREE, _joined(meta))
     return directory.tree, directory.meta
 
 
-def _git_mode(entry: FileEntry) -> int:
+def _joined(items: list[tuple[bytes, bytes, bytes]]) -> bytes:
+    """A tree from sorting keys, modes with names, and ids: `encode_tree` as a hot path needs it."""
+    items.sort()
+    return b"".join([b"%s\0%s" % (entry, oid) for _, entry, oid in items])
+
+
+def _git_mode(entry: FileEntry) -> bytes:
     if entry.kind is FileKind.LINK:
-        return MODE_LINK
-    return MODE_EXECUTABLE if entry.mode & 0o100 else MODE_FILE
+        return b"120000 "
+    return b"100755 " if entry.mode & 0o100 else b"100644 "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,10 +138,16 @@ def test_a_store_through_a_shared_mapping_is_seen(tmp_path: Path) -> None:
         (stage.root / "f").write_bytes(b"0" * 4096)
         stage.take()
         with (stage.root / "f").open("r+b") as file, mmap.mmap(file.fileno(), 4096) as mapped:
-            for number in range(3):
-                mapped[0:1] = b"%d" % (number + 1)
-                time.sleep(0.4)  # mapped files are asked for at a small share of the time only
-                assert stage.store.read_file(CommitId(stage.take()), b"f")[:1] == b"%d" % (number + 1)
+            for value in (b"1", b"2", b"3"):
+                mapped[0:1] = value
+                # mapped files are asked for at a small share of the time only
+                until = time.monotonic() + 20
+                while time.monotonic() < until:
+                    if stage.store.read_file(CommitId(stage.take()), b"f")[:1] == value:
+                        break
+                    time.sleep(0.05)
+                else:
+                    pytest.fail("the store was not seen")
 
 
 def test_a_growing_log_is_no_reason_for_a_partial_snapshot(tmp_path: Path) -> None:
