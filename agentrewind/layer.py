@@ -7,7 +7,7 @@ pass. Whether a call runs, is served from the log or is refused is decided below
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from agentrewind.nested import CodeRuns
 from agentrewind.options import RunOptions
 from agentrewind.raised import rebuild_exception, record_exception
 from agentrewind.recorder import Recorder, ToolTicket
-from agentrewind.records import Json, JsonObject, LlmNode, RecordUid, Submission, ToolNode
+from agentrewind.records import InputId, Json, JsonObject, LlmNode, RecordUid, Submission, ToolNode
 from agentrewind.replayer import Interrupted, Live, Refuse, ServeTool, ToolKey
 from agentrewind.rewind.conduct import Conduct
 from agentrewind.rewind.signal import LayerSignal
@@ -49,6 +49,17 @@ class SubmissionResult:
     accepted: bool
     final: bool
     feedback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToolCall:
+    """A tool call as an adapter handed it in; the fields are `run_tool`'s."""
+
+    name: str
+    arguments: object
+    call_id: str | None
+    parent: RecordUid | None
+    interrupted: Callable[[str], object]
 
 
 class Layer:
@@ -154,45 +165,98 @@ class Layer:
         answered last; without, to the one that named its id, or the last. Raises what the tool raised, now
         or when it was recorded, and the layer's signals.
         """
+        call = _ToolCall(
+            name=name, arguments=arguments, call_id=tool_call_id, parent=parent, interrupted=interrupted
+        )
+        opened = self._begin(call)
+        if isinstance(opened, ToolResult):
+            return opened
+        try:
+            with inside():
+                value = perform()
+        except BaseException as error:
+            self._broke(opened, error)
+            raise
+        return self._ended(opened, value)
+
+    async def arun_tool(
+        self,
+        name: str,
+        arguments: object,
+        perform: Callable[[], Awaitable[object]],
+        *,
+        tool_call_id: str | None = None,
+        parent: RecordUid | None = None,
+        interrupted: Callable[[str], object] = str,
+    ) -> ToolResult:
+        """The same for a tool that is awaited; snapshots are taken on the loop's thread."""
+        call = _ToolCall(
+            name=name, arguments=arguments, call_id=tool_call_id, parent=parent, interrupted=interrupted
+        )
+        opened = self._begin(call)
+        if isinstance(opened, ToolResult):
+            return opened
+        try:
+            with inside():
+                value = await perform()
+        except BaseException as error:
+            self._broke(opened, error)
+            raise
+        return self._ended(opened, value)
+
+    def _begin(self, call: _ToolCall) -> ToolResult | ToolTicket:
+        """What the log or the layer itself gives, or a call that is written down as begun."""
         self.latch.check()
         with self._lock, self.gate.stopping():
-            plain = to_json(arguments)
-            if tool_call_id is None and parent is None:
-                tool_call_id = self._call_id(name)
-            key = self._key(tool_call_id, parent)
-            input_id = tool_input_id(name, plain)
-            decision = self._replayer.tool(key, name=name, input_id=input_id, arguments=plain)
-            match decision:
-                case Refuse(record_uid=uid, difference=difference):
-                    raise DivergenceError(record_uid=uid, difference=difference)
-                case ServeTool(node=node, warning=warning):
-                    if warning:
-                        self.gate.warn(f"{node.record_uid} was matched by position: {warning}")
-                    return self._served(node)
-                case Interrupted(started=started):
-                    recorder = self.recorder
-                    node = recorder.interrupted(
-                        started,
-                        arguments=plain,
-                        before=recorder.last_commit(),
-                        output=to_json(interrupted(INTERRUPTED)),
-                    )
-                    return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
-                case Live():
-                    pass
+            plain = to_json(call.arguments)
+            call_id = call.call_id
+            if call_id is None and call.parent is None:
+                call_id = self._call_id(call.name)
+            key = self._key(call_id, call.parent)
+            input_id = tool_input_id(call.name, plain)
+            found = self._recorded(call, key, input_id, plain)
+        if isinstance(found, ToolNode):
+            # outside of the block above: what the tool raised then is no failure of the layer now
+            return self._served(found)
+        if found is not None:
+            return found
         recorder = self.recorder
         with self.gate.stopping():
             ticket = recorder.begin_tool(
-                name=name,
-                call_id=tool_call_id,
+                name=call.name,
+                call_id=call_id,
                 arguments=plain,
                 input_id=input_id,
                 parent=key[0],
                 ordinal=key[2],
             )
-        if self.is_rewind_tool(name):
+        if self.is_rewind_tool(call.name):
             return self._rewind_tool(recorder, ticket, plain)
-        return self._perform(recorder, ticket, perform)
+        return ticket
+
+    def _recorded(
+        self, call: _ToolCall, key: ToolKey, input_id: InputId, arguments: Json
+    ) -> ToolNode | ToolResult | None:
+        """The node to serve, the result of a call that was interrupted, or None where it goes live."""
+        decision = self._replayer.tool(key, name=call.name, input_id=input_id, arguments=arguments)
+        match decision:
+            case Refuse(record_uid=uid, difference=difference):
+                raise DivergenceError(record_uid=uid, difference=difference)
+            case ServeTool(node=node, warning=warning):
+                if warning:
+                    self.gate.warn(f"{node.record_uid} was matched by position: {warning}")
+                return node
+            case Interrupted(started=started):
+                recorder = self.recorder
+                written = recorder.interrupted(
+                    started,
+                    arguments=arguments,
+                    before=recorder.last_commit(),
+                    output=to_json(call.interrupted(INTERRUPTED)),
+                )
+                return ToolResult(value=written.output, record_uid=written.record_uid, served=False)
+            case Live():
+                return None
 
     def submit(self, record_uid: RecordUid) -> SubmissionResult:
         """The verdict on the submission that node `record_uid` made: from the log, or by the check."""
@@ -223,26 +287,28 @@ class Layer:
             raise self.latch.rewind()
         return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
 
-    def _perform(self, recorder: Recorder, ticket: ToolTicket, perform: Callable[[], object]) -> ToolResult:
-        try:
-            with inside():
-                value = perform()
-        except LayerSignal:
-            raise
-        except BaseException as error:
-            with self.gate.stopping():
-                recorder.end_tool(
-                    ticket, output=None, error=record_exception(error, secrets=self.gate.secrets)
-                )
-            raise
+    def _broke(self, ticket: ToolTicket, error: BaseException) -> None:
+        """Write down what a tool raised. A signal is not the tool's, nor what is cancelled after one."""
+        if isinstance(error, LayerSignal):
+            return
+        if self.latch.reason is not None and not isinstance(error, Exception):
+            return
         with self.gate.stopping():
-            node = recorder.end_tool(ticket, output=to_json(value), error=None)
+            self.recorder.end_tool(
+                ticket, output=None, error=record_exception(error, secrets=self.gate.secrets)
+            )
+
+    def _ended(self, ticket: ToolTicket, value: object) -> ToolResult:
+        with self.gate.stopping():
+            node = self.recorder.end_tool(ticket, output=to_json(value), error=None)
         self.latch.check()
         return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
 
     def _served(self, node: ToolNode) -> ToolResult:
         if node.error is not None:
-            raise rebuild_exception(node.error)
+            with self.gate.stopping():
+                error = rebuild_exception(node.error)
+            raise error
         value = node.output
         if self.is_rewind_tool(node.tool_name) and Conduct.went_back(value):
             value = Conduct.undone()

@@ -143,6 +143,7 @@ def live_layer(
             yield layer
         finally:
             try:
+                gate.settle_left()
                 recorder.close()
             finally:
                 files.close()
