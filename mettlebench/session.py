@@ -6,6 +6,7 @@ shell of its own, with no standard input.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tempfile
@@ -94,7 +95,8 @@ class Session:
         end(self._process)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
         self._home.cleanup()
 
     def __enter__(self) -> Self:
