@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from agentrewind.records import Json
     from agentrewind.supervise import RunResult, Surroundings
     from agentrewind.workspace.policy import Policy
+
+MODELS = {"demo": "harness_adapters.demo.command:scripted_model"}
+"""Models that we serve ourselves: the setting by which a run names one, and what serves it while it lasts."""
 
 _NEEDED = ("harness", "model", "workspace", "task")
 
@@ -84,13 +90,28 @@ def run(context: click.Context, /, *, resume: str | None, as_json: bool, **given
     def begin(around: Surroundings) -> RunResult:
         return _start(given, session, around) if resume is None else _resume(session, resume, given, around)
 
-    found, result = see_through(session, begin, as_json=as_json)
+    with _environment(session, resume) as environment:
+        found, result = see_through(session, begin, as_json=as_json, environment=environment)
     if not as_json:
         tell_end(found, result)
     tell_trouble(found, result)
     if as_json:
         emit(document(found, result))
     context.exit(result.exit_code)
+
+
+@contextmanager
+def _environment(session: Session, resume: str | None) -> Iterator[Mapping[str, str]]:
+    """The agent's environment; where the run that goes on had a model of ours, that model is there again."""
+    if resume is not None:
+        options = session.open_run(resume).timeline().header.options
+        settings = options.get("settings")
+        for name, path in MODELS.items():
+            if isinstance(settings, dict) and name in settings:
+                with pkgutil.resolve_name(path)(str(settings[name]), session.environment) as environment:
+                    yield environment
+                return
+    yield session.environment
 
 
 def _refuse_others(context: click.Context) -> None:

@@ -6,7 +6,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
     from agentrewind.options import RunOptions
+    from agentrewind.records import JsonObject
     from agentrewind.supervise import RunResult
     from agentrewind.workspace.policy import Policy
 
@@ -74,16 +75,20 @@ def demo(
         root=root,
         harness=harness,
         model=model or SCRIPTED,
-        options=_options(strategy),
+        options=_options(strategy, scripted=model is None),
         policy=_policy(),
     )
     if not as_json:
         say(_opening(strategy, model, root))
-    with _model(strategy, session.environment, scripted=model is None) as environment:
 
-        def begin(around: Surroundings) -> RunResult:
-            return start_run(new, around)
+    def begin(around: Surroundings) -> RunResult:
+        return start_run(new, around)
 
+    with (
+        scripted_model(strategy, session.environment)
+        if model is None
+        else nullcontext(session.environment) as environment
+    ):
         run, result = see_through(session, begin, as_json=as_json, environment=environment)
     if not as_json:
         tell_end(run, result)
@@ -105,12 +110,14 @@ def _root(session: Session, workspace: Path | None) -> Path:
     return root.resolve()
 
 
-def _options(strategy: str) -> RunOptions:
+def _options(strategy: str, *, scripted: bool) -> RunOptions:
     from agentrewind.options import RunOptions, Strategy
     from harness_adapters.demo import checker_path, task_text
 
     check = f"{shlex.quote(sys.executable)} {shlex.quote(str(checker_path()))}"
-    return RunOptions(task=task_text(), check=check, strategy=Strategy(strategy))
+    # by this setting `run --resume` knows which model to serve again
+    settings: JsonObject = {"demo": strategy} if scripted else {}
+    return RunOptions(task=task_text(), check=check, strategy=Strategy(strategy), settings=settings)
 
 
 def _policy() -> Policy:
@@ -120,11 +127,8 @@ def _policy() -> Policy:
 
 
 @contextmanager
-def _model(strategy: str, environment: Mapping[str, str], *, scripted: bool) -> Iterator[Mapping[str, str]]:
-    """The agent process's environment; with the scripted model its server lives as long as this."""
-    if not scripted:
-        yield environment
-        return
+def scripted_model(strategy: str, environment: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """The agent process's environment with the scripted model in it, whose server lives as long as this."""
     from harness_adapters.demo import policy
     from harness_adapters.scripted import ScriptedModel
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,24 @@ def test_without_rewind_the_same_agent_is_rejected(desk: Desk) -> None:
     assert (document["state"], document["accepted"], document["rewinds"]) == ("rejected", False, 0)
     assert document["submissions"] == 5
     assert document["scripted"] is True
+
+
+def test_a_demo_that_was_killed_is_resumed_with_its_scripted_model(desk: Desk) -> None:
+    child = subprocess.Popen(
+        [*PROGRAM, "demo", "--workspace", str(desk.workspace), "--json"],
+        env=desk.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (desk.workspace / "docs/migrations/002.md").exists():
+        time.sleep(0.02)
+    child.kill()
+    child.wait()
+    document = desk.json("run", "--resume", "last")
+    assert (document["state"], document["rewinds"]) == ("accepted", 1)
+    assert "a fresh process goes on (resume)" in desk.call("log", "last").stdout
 
 
 def test_the_demo_takes_no_folder_that_is_in_use(desk: Desk) -> None:

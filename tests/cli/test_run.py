@@ -191,8 +191,15 @@ def test_a_live_run_is_running_owns_its_workspace_and_is_stopped_by_ctrl_c(desk:
     assert desk.json("run", "--resume", "last", code=1)["state"] == "stopped"
 
 
-def test_a_command_of_ones_own_is_refused_for_now(desk: Desk) -> None:
-    done = desk.call("run", "--workspace", str(desk.base), "--", "python", "agent.py", "--json")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--", "python", "agent.py", "--json"], "--workspace"),
+        (["--workspace", ".", "--model", "m", "--", "python", "agent.py"], "--model"),
+    ],
+)
+def test_a_command_of_ones_own_says_what_it_needs(desk: Desk, given: list[str], says: str) -> None:
+    done = desk.call("run", *given)
     assert done.returncode == 2
-    assert "--harness" in done.stderr
+    assert says in done.stderr
     assert done.stdout == ""
