@@ -66,12 +66,13 @@ class Follower:
         self._reader: _Reader | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._gone = False
 
     def follow(self, run: Run) -> None:
         """Begin; what the run holds already is taken in without being announced."""
         self._reader = _Reader(run)
         self._reader.read()
-        self._shows.update(self._reader.story, ())
+        self._show(self._reader.story, ())
         self._thread = threading.Thread(target=self._loop, name="display", daemon=True)
         self._thread.start()
 
@@ -84,13 +85,24 @@ class Follower:
         self._ended.set()
         if self._thread is not None and self._reader is not None:
             self._thread.join()
-            self._shows.update(self._reader.story, self._reader.read())
-            self._shows.close(self._reader.story)
+            self._show(self._reader.story, self._reader.read())
+            if not self._gone:
+                self._shows.close(self._reader.story)
 
     def _loop(self) -> None:
         assert self._reader is not None
         while not self._ended.wait(_POLL_S):
-            self._shows.update(self._reader.story, self._reader.read())
+            new = self._reader.read()
+            if self._reader.moved:
+                self._show(self._reader.story, new)
+
+    def _show(self, story: Story, new: Iterable[tuple[int, Entry]]) -> None:
+        """Hand on; once whoever looked on is gone, the run goes on unseen."""
+        try:
+            if not self._gone:
+                self._shows.update(story, new)
+        except OSError:
+            self._gone = True
 
 
 @dataclass(slots=True)
@@ -100,13 +112,17 @@ class _Reader:
     run: Run
     story: Story = field(default_factory=Story)
     tails: list[SegmentTail] = field(default_factory=list)
+    moved: bool = False
+    """Whether the last look found anything."""
 
     def read(self) -> list[tuple[int, Entry]]:
+        self.moved = False
         while self.run.segment_path(len(self.tails)).exists():
             self.tails.append(tail_reader(self.run.segment_path(len(self.tails))))
         new: list[tuple[int, Entry]] = []
         for number, tail in enumerate(self.tails):
             for record in tail.poll():
+                self.moved = True
                 new += [(number, entry) for entry in self.story.add(number, record)]
         return new
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -32,6 +33,15 @@ def test_progress_goes_to_standard_output_line_by_line_without_a_terminal(desk: 
     assert text.index("rejected at both") < text.index("↶ rewind") < text.index("submission 2 accepted")
     assert f"agentrewind log {desk.only_run().run_id}" in text
     assert str(desk.only_run().directory) in text
+
+
+def test_a_run_goes_on_when_nobody_reads_its_progress(desk: Desk) -> None:
+    arguments = shlex.join([*PROGRAM, *desk.run_arguments(*REWINDING), "--check", CHECK])
+    done = subprocess.run(
+        ["bash", "-c", f"{arguments} | head -n 1"], env=desk.environment(), capture_output=True, check=False
+    )
+    assert b"Traceback" not in done.stderr
+    assert desk.json("list")[0]["state"] == "accepted"
 
 
 def test_a_rejected_run_ends_with_code_1(desk: Desk) -> None:
