@@ -17,7 +17,7 @@ from agentrewind.capture.install import install_all
 from agentrewind.clock import Clock, SystemClock
 from agentrewind.current import current_gate, set_layer
 from agentrewind.errors import AgentRewindError, DivergenceError, StorageError
-from agentrewind.handover import EXIT_REWIND, take
+from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, take
 from agentrewind.layer import Layer
 from agentrewind.opening import Place, live_layer, replay_layer
 from agentrewind.options import RunOptions
@@ -38,16 +38,20 @@ def main() -> int:
         return _replay(run, handed.replay, clock, handed.on_divergence or OnDivergence.STOP)
     root = Path(run.timeline().header.workspaces[MAIN_WORKSPACE].root)
     os.chdir(root)
-    with live_layer(
-        Place(run=run, root=root, store=handed.store),
-        supervisor=handed.supervisor,
-        clock=clock,
-        secrets=handed.secrets,
-        warn=lambda text: print(text, file=sys.stderr),  # noqa: T201 - the run's agent.log
-        on_divergence=handed.on_divergence,
-    ) as layer:
-        outcome = _run_agent(run, layer)
-        return _end(layer, outcome, clock)
+    try:
+        with live_layer(
+            Place(run=run, root=root, store=handed.store),
+            supervisor=handed.supervisor,
+            clock=clock,
+            secrets=handed.secrets,
+            warn=_say,
+            on_divergence=handed.on_divergence,
+        ) as layer:
+            outcome = _run_agent(run, layer)
+            return _end(layer, outcome, clock)
+    except StorageError as error:
+        _say(str(error))
+        return EXIT_STORAGE
 
 
 def _run_agent(run: Run, layer: Layer) -> AgentOutcome | Exception | None:
@@ -88,18 +92,29 @@ def _end(layer: Layer, outcome: AgentOutcome | Exception | None, clock: Clock) -
     detail = f"{type(outcome).__name__}: {outcome}"
     layer.recorder.settle("end")
     layer.recorder.write(Finished(state="error", detail=detail[:2000], at=clock.now()), durable=True)
-    print(detail, file=sys.stderr)  # noqa: T201 - the run's agent.log
+    _say(detail)
     return 1
 
 
 def write_stop(recorder: Recorder, error: AgentRewindError, clock: Clock) -> int:
     """Write down why the layer stopped this process, if the disk still takes it; returns the exit code."""
-    print(error, file=sys.stderr)  # noqa: T201 - the run's agent.log
+    _say(str(error))
     topic = "divergence" if isinstance(error, DivergenceError) else "stopped"
     with suppress(StorageError):
         recorder.write(Note(topic=topic, text=str(error), at=clock.now()))
         recorder.write(Finished(state="error", detail=str(error)[:2000], at=clock.now()), durable=True)
-    return error.exit_code
+    return EXIT_STORAGE if isinstance(error, StorageError) else error.exit_code
+
+
+def _say(text: str) -> None:
+    """Tell the run's agent.log; where the disk takes no more, what is printed from here on goes nowhere."""
+    try:
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 - the run's agent.log
+    except OSError:
+        # text left in a buffer would turn the exit code into one that says nothing
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, sys.stderr.fileno())
 
 
 def _replay(run: Run, result: Path, clock: Clock, on_divergence: OnDivergence) -> int:

@@ -22,6 +22,9 @@ REPLAY_RESULT = "AGENTREWIND_REPLAY"
 EXIT_REWIND = 75
 """Exit code of an agent process that ended for a rewind."""
 
+EXIT_STORAGE = 74
+"""Exit code of an agent process that could not write its log or a snapshot, nor, then, why it ended."""
+
 STARTUP = str(Path(__file__).parent / "startup")
 """The folder whose `sitecustomize` joins a script's process."""
 

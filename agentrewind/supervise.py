@@ -7,6 +7,7 @@ It never imports a harness or a client, so it stays small and starts fast.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,13 +15,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from agentrewind import __version__
 from agentrewind.adapters import check_harness
 from agentrewind.capture.gate import named_calls
 from agentrewind.clock import Clock, new_run_id
+from agentrewind.durable import storage_error
 from agentrewind.errors import DamagedError, ProtectedError, UsageError
-from agentrewind.handover import EXIT_REWIND
+from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE
 from agentrewind.launch import claim_path, compose
 from agentrewind.opening import Place, open_workspace
 from agentrewind.options import RunOptions
@@ -225,7 +228,7 @@ class _Supervisor:
             on_divergence=self._on_divergence,
         )
         claim_path(self._place).unlink(missing_ok=True)
-        with open(self._run.directory / "agent.log", "ab", opener=_private) as log:
+        with self._agent_log() as log:
             try:
                 child = subprocess.Popen(
                     start.command,
@@ -245,6 +248,13 @@ class _Supervisor:
         elif script and self._run.timeline().pending_rewind() is None:
             self._judge_script(code)
         return code
+
+    def _agent_log(self) -> BinaryIO:
+        path = self._run.directory / "agent.log"
+        try:
+            return open(path, "ab", opener=_private)
+        except OSError as error:
+            raise storage_error("write", path, error) from error
 
     def _judge_script(self, code: int) -> None:
         """A script has ended by itself: its end is its submission, and nobody is left to be told."""
@@ -320,6 +330,8 @@ class _Supervisor:
             state, detail = "stopped", "stopped by a person"
         elif code < 0:
             state, detail = "error", f"the agent process was ended by {signal.Signals(-code).name}"
+        elif code == EXIT_STORAGE:
+            state, detail = "error", _no_room(self._run.directory)
         elif finished is None or timeline.state() == "interrupted":
             log = self._run.directory / "agent.log"
             state, detail = "error", f"the agent process ended with code {code}; its last words are in {log}"
@@ -360,7 +372,15 @@ def summarise(timeline: Timeline, *, state: str, detail: str, exit_code: int) ->
 def _exit_code(state: str, code: int) -> int:
     if state == "accepted":
         return 0
-    return code if code > 0 else 1
+    return code if code > 0 and code != EXIT_STORAGE else 1
+
+
+def _no_room(directory: Path) -> str:
+    free = shutil.disk_usage(directory).free
+    return (
+        f"the store cannot be written, {free} bytes of space are free in {directory}; "
+        "make room or mend its permissions, then resume the run"
+    )
 
 
 def _refuse_unrouted(timeline: Timeline) -> None:
