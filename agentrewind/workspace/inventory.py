@@ -226,6 +226,8 @@ class Inventory:
                     self.note_links(node, leaf, entry)
 
     def _unlink(self, directory: Directory, name: str) -> None:
+        if not self.linked:
+            return
         names = self.linked.get(directory)
         if names is not None and name in names:
             names.discard(name)

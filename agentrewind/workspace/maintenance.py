@@ -59,10 +59,10 @@ def consolidate(store: SnapshotStore) -> bool:
     with store.packing() as ours:
         if not ours:
             return False
-        small = [name for name in store.pack_names() if _pack_size(store, name) < SMALL]
-        if len(small) <= MANY:
+        chosen = _youngest(store)
+        if len(chosen) <= MANY // 2:
             return False
-        _rewrite(store, small, None)
+        _rewrite(store, chosen, None)
         return True
 
 
@@ -112,6 +112,22 @@ def reachable(store: SnapshotStore) -> set[bytes]:
                 else:
                     found.add(item.oid)
     return found
+
+
+def _youngest(store: SnapshotStore) -> list[str]:
+    """The packs worth putting together: small ones, up to the first that outweighs those before it.
+
+    So every object is copied only some log n times, however many snapshots are taken.
+    """
+    sizes = sorted((_pack_size(store, name), name) for name in store.pack_names())
+    chosen: list[str] = []
+    total = 0
+    for size, name in sizes:
+        if size >= SMALL or (len(chosen) > MANY // 2 and size >= total):
+            break
+        chosen.append(name)
+        total += size
+    return chosen
 
 
 def _pack_size(store: SnapshotStore, name: str) -> int:

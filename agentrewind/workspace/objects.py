@@ -18,7 +18,7 @@ MODE_EXECUTABLE = 0o100755
 MODE_LINK = 0o120000
 
 _STORED_BLOCK = 0xFFFF
-_SMALL = 96
+_SMALL = 512
 _PROBE = 1 << 14
 _ALREADY_PACKED = (
     b"\x78\x01",  # a loose git object, and zlib streams in general

@@ -6,7 +6,7 @@ import hashlib
 import os
 import tempfile
 import zlib
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -63,9 +63,9 @@ class PackWriter:
         return self._offset
 
     @property
-    def ids(self) -> set[bytes]:
-        """The objects added so far."""
-        return set(self._entries)
+    def ids(self) -> Collection[bytes]:
+        """The objects added so far, until `abandon`."""
+        return self._entries.keys()
 
     def publish(self) -> Path | None:
         """Move the pack into the store and return its path without suffix; None if nothing was added.

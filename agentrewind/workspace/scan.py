@@ -310,10 +310,10 @@ def open_directory(root: int, directory: Directory) -> int | None:
         finally:
             os.close(handle)
         handle = inner
-        status = os.fstat(handle)
-        if (status.st_dev, status.st_ino) != (step.dev, step.ino):
-            os.close(handle)
-            return None
+    status = os.fstat(handle)
+    if chain and (status.st_dev, status.st_ino) != (directory.dev, directory.ino):
+        os.close(handle)
+        return None
     return handle
 
 

@@ -87,21 +87,39 @@ class Sidecar:
 
 def encode_sidecar(sidecar: Sidecar) -> bytes:
     """The bytes of a sidecar; equal sidecars have equal bytes."""
-    records = [b"d %o %d\0" % (sidecar.mode, sidecar.mtime_ns)]
-    files = sidecar.files
-    for name in sorted(files):
-        facts = files[name]
-        if facts.leader is not None:
-            records.append(b"h %s\0%s\0" % (name, facts.leader))
-        elif facts.kind is FileKind.FILE:
-            records.append(b"f %o %d %s\0" % (facts.mode, facts.mtime_ns, name))
-        elif facts.kind is FileKind.LINK:
-            records.append(b"l %o %d %s\0" % (facts.mode, facts.mtime_ns, name))
-        else:
-            records.append(b"p %o %d %d %s\0" % (facts.mode, facts.mtime_ns, facts.size, name))
-    for name in sorted(sidecar.omitted):
-        records.append(b"o %s %s\0" % (sidecar.omitted[name].value.encode(), name))
-    return HEADER + b"".join(records)
+    records = [
+        (name, file_record(facts.kind, facts.mode, facts.mtime_ns, facts.size, name, facts.leader))
+        for name, facts in sidecar.files.items()
+    ]
+    return join_records(sidecar.mode, sidecar.mtime_ns, records, sidecar.omitted)
+
+
+def file_record(
+    kind: FileKind, mode: int, mtime_ns: int, size: int, name: bytes, leader: bytes | None
+) -> bytes:
+    """The record of one leaf."""
+    if leader is not None:
+        return b"h %s\0%s\0" % (name, leader)
+    if kind is FileKind.FILE:
+        return b"f %o %d %s\0" % (mode, mtime_ns, name)
+    if kind is FileKind.LINK:
+        return b"l %o %d %s\0" % (mode, mtime_ns, name)
+    return b"p %o %d %d %s\0" % (mode, mtime_ns, size, name)
+
+
+def join_records(
+    mode: int, mtime_ns: int, records: list[tuple[bytes, bytes]], omitted: Mapping[bytes, Omission]
+) -> bytes:
+    """A sidecar from the records of its leaves, each with its name."""
+    records.sort()
+    return b"".join(
+        [
+            HEADER,
+            b"d %o %d\0" % (mode, mtime_ns),
+            *[record for _, record in records],
+            *[b"o %s %s\0" % (omitted[name].value.encode(), name) for name in sorted(omitted)],
+        ]
+    )
 
 
 def decode_sidecar(data: bytes) -> Sidecar:

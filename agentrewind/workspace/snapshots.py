@@ -10,7 +10,7 @@ import os
 import re
 import weakref
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -181,17 +181,15 @@ class SnapshotStore:
                 self._open_packs.pop(gone).close()
             self._where = {}
             for name in sorted(names):
-                self.register(self.packs / name)
+                try:
+                    ids = index_ids((self.packs / f"{name}.idx").read_bytes())
+                except (FileNotFoundError, ValueError):
+                    continue  # another process removed it, or `verify` will name what is missing
+                self._register(name, ids)
 
-    def register(self, pack: Path) -> None:
-        """Make the objects of a published pack known (path without suffix)."""
-        name = pack.name
+    def _register(self, name: str, ids: Iterable[bytes]) -> None:
         if name not in self._open_packs:
-            self._open_packs[name] = Pack(str(pack), object_format=DEFAULT_OBJECT_FORMAT)
-        try:
-            ids = index_ids(pack.with_suffix(".idx").read_bytes())
-        except (OSError, ValueError):
-            return  # another process removed it, or `verify` will name it
+            self._open_packs[name] = Pack(f"{self.packs}/{name}", object_format=DEFAULT_OBJECT_FORMAT)
         self._where.update(dict.fromkeys(ids, name))
 
     # objects
@@ -204,7 +202,7 @@ class SnapshotStore:
         """Make what was written part of the store."""
         pack = writer.publish()
         if pack is not None:
-            self.register(pack)
+            self._register(pack.name, writer.ids)
 
     def contains(self, oid: bytes) -> bool:
         return oid in self._where
@@ -286,14 +284,17 @@ class SnapshotStore:
             TreeItem(MODE_DIRECTORY, b"meta", root.meta),
             TreeItem(MODE_FILE, b"policy", policy),
         ]
-        commit = Commit()
-        commit.tree = ObjectID(writer.add(TREE, encode_tree(items)).hex().encode())
-        commit.parents = [ObjectID(parent.encode()) for parent in parents]
-        commit.author = commit.committer = _IDENTITY
-        commit.author_time = commit.commit_time = int(datetime.fromisoformat(at).timestamp())
-        commit.author_timezone = commit.commit_timezone = 0
-        commit.message = label.encode("utf-8", "backslashreplace") + b"\n"
-        return CommitId(writer.add(COMMIT, commit.as_raw_string()).hex())
+        tree = writer.add(TREE, encode_tree(items))
+        stamp = b"%s %d +0000" % (_IDENTITY, int(datetime.fromisoformat(at).timestamp()))
+        lines = [
+            b"tree " + tree.hex().encode(),
+            *[b"parent " + parent.encode() for parent in parents],
+            b"author " + stamp,
+            b"committer " + stamp,
+            b"",
+            label.encode("utf-8", "backslashreplace") + b"\n",
+        ]
+        return CommitId(writer.add(COMMIT, b"\n".join(lines)).hex())
 
     def commit_links(self, oid: bytes) -> CommitLinks:
         """What a commit of any program leads to.

@@ -88,6 +88,7 @@ class Workspace:
         digest = hashlib.sha256(self._policy_text + os.fsencode(root)).hexdigest()[:16]
         self._cache_path = store.git_dir / f"stat-cache-{digest}"
         self._tidying = True
+        self._contents: dict[CommitId, tuple[DirectoryIds, bytes]] = {}
         self._history: set[CommitId] = set()
         self._wanted: CommitId | None = None
         self._saved: CommitId | None = None
@@ -210,6 +211,7 @@ class Workspace:
                 self._store.publish(writer)
                 self._store.set_ref(self._ref, commit)
                 self._tip = commit
+                self._contents = {commit: (root, self._policy_id)}
                 if self._history:
                     self._history.add(commit)
             self._last = self._describe(commit)
@@ -222,10 +224,13 @@ class Workspace:
     def _same_as_before(self, root: DirectoryIds) -> CommitId | None:
         """The commit that holds exactly this already: the last one, the newest, or the one just restored."""
         for commit in (self._last.commit if self._last else None, self._tip, self._wanted):
-            if commit is not None:
+            if commit is None:
+                continue
+            if commit not in self._contents:
                 info = self._store.commit(commit)
-                if (info.root, info.policy) == (root, self._policy_id):
-                    return commit
+                self._contents[commit] = (info.root, info.policy)
+            if self._contents[commit] == (root, self._policy_id):
+                return commit
         return None
 
     def _describe(self, commit: CommitId) -> Snapshot:

@@ -21,7 +21,7 @@ from agentrewind.workspace.objects import (
     TREE,
     decode_tree,
 )
-from agentrewind.workspace.sidecar import FileFacts, FileKind, Sidecar, decode_sidecar, encode_sidecar
+from agentrewind.workspace.sidecar import FileKind, Sidecar, decode_sidecar, file_record, join_records
 
 SIDECAR = b"m"
 
@@ -35,7 +35,7 @@ def write_trees(directory: Directory, sink: Sink) -> tuple[bytes, bytes]:
         return directory.tree, directory.meta
     tree: list[tuple[bytes, bytes, bytes]] = []
     meta: list[tuple[bytes, bytes, bytes]] = []
-    facts: dict[bytes, FileFacts] = {}
+    records: list[tuple[bytes, bytes]] = []
     for name, child in directory.children.items():
         raw = name.encode(_ENCODING, _ERRORS)
         if type(child) is Directory:
@@ -49,20 +49,11 @@ def write_trees(directory: Directory, sink: Sink) -> tuple[bytes, bytes]:
             tree.append((raw, _git_mode(child) + raw, child.oid))
             if child.pieces is not None:
                 meta.append((b"c" + raw + b"/", b"40000 c" + raw, child.pieces))
-            facts[raw] = FileFacts(
-                kind=child.kind,
-                mode=child.mode,
-                mtime_ns=child.mtime_ns,
-                size=child.size,
-                leader=child.leader,
-            )
-    sidecar = Sidecar(
-        mode=directory.mode,
-        mtime_ns=directory.mtime_ns,
-        files=facts,
-        omitted={os.fsencode(name): reason for name, reason in directory.omitted.items()},
-    )
-    meta.append((SIDECAR, b"100644 " + SIDECAR, sink.add(BLOB, encode_sidecar(sidecar))))
+            record = file_record(child.kind, child.mode, child.mtime_ns, child.size, raw, child.leader)
+            records.append((raw, record))
+    omitted = {os.fsencode(name): reason for name, reason in directory.omitted.items()}
+    sidecar = join_records(directory.mode, directory.mtime_ns, records, omitted)
+    meta.append((SIDECAR, b"100644 " + SIDECAR, sink.add(BLOB, sidecar)))
     directory.tree = sink.add(TREE, _joined(tree))
     directory.meta = sink.add(TREE, _joined(meta))
     return directory.tree, directory.meta
