@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import re
 from pathlib import Path
@@ -108,7 +109,10 @@ def _rows(path: Path) -> int:
     """Entries of a record: lines, without the head line of a comma-separated file."""
     if not path.is_file():
         return 0
-    return len(_filled(path)) - (path.suffix == ".csv")
+    if path.suffix != ".csv":
+        return len(_filled(path))
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        return sum(bool(row) for row in csv.reader(file)) - 1
 
 
 def _filled(path: Path) -> list[str]:

@@ -1,0 +1,1 @@
+"""Tests of pofile: python3 -m unittest discover -s tests -t ."""
