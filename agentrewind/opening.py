@@ -105,6 +105,8 @@ def live_layer(
         def note(text: str) -> None:
             recorder.write(Note(topic="position", text=text, at=clock.now()))
             warn(text)
+            if gate.memory is not None:
+                gate.memory = replace(gate.memory, by_position=True)
 
         conduct = Conduct(
             timeline=run.timeline,

@@ -29,6 +29,7 @@ class Memory:
         conversation: the conversation it belongs to; no other one gets it.
         index: how many messages stood before it at the checkpoint.
         anchor: the last of those messages, or None where there was none.
+        by_position: messages were matched by their place, so the anchor may read differently now.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Memory:
     conversation: str
     index: int
     anchor: JsonObject | None
+    by_position: bool = False
 
     def message(self) -> JsonObject:
         """The message itself."""
@@ -65,6 +67,7 @@ def position(messages: Sequence[JsonObject], memory: Memory) -> int:
 
     It stands after the message that it followed at the checkpoint. Where that message is gone (cut off,
     summarised) it stands after the leading system messages; never between tool calls and their results.
+    Where messages were matched by position, the message at the anchor's place stands for it.
     """
     return _after_results(messages, _position(messages, memory))
 
@@ -76,6 +79,8 @@ def _position(messages: Sequence[JsonObject], memory: Memory) -> int:
     places = [place for place, message in enumerate(messages, start=1) if message == anchor]
     if places:
         return min(places, key=lambda place: abs(place - index))
+    if memory.by_position and 0 < index <= len(messages):
+        return index
     leading = 0
     while leading < len(messages) and messages[leading].get("role") in _LEADING:
         leading += 1
