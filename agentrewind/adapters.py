@@ -41,15 +41,29 @@ class Adapter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where an adapter is, the module that its harness needs, and the extra that installs it."""
+    """Where an adapter is, the module that its harness needs, and the extra that installs it.
+
+    `warm` names what an agent process imports anyway: a warm parent does it once for all attempts.
+    """
 
     path: str
     needs: str
     extra: str
+    warm: tuple[str, ...] = ()
 
 
 ADAPTERS = {
-    "mini-swe-agent": Entry("harness_adapters.mini_swe_agent:MiniSweAgent", "minisweagent", "mini"),
+    "mini-swe-agent": Entry(
+        "harness_adapters.mini_swe_agent:MiniSweAgent",
+        "minisweagent",
+        "mini",
+        warm=(
+            "harness_adapters.mini_swe_agent",
+            "minisweagent.agents.default",
+            "minisweagent.environments.local",
+            "minisweagent.models.litellm_model",
+        ),
+    ),
     "smolagents": Entry("harness_adapters.smolagents:SmolagentsAdapter", "smolagents", "smolagents"),
 }
 
@@ -70,6 +84,11 @@ def check_harness(name: str) -> None:
         raise UnknownHarnessError(name, sorted(ADAPTERS))
     if not _exists(module):
         raise UnknownHarnessError(name, sorted(ADAPTERS), f"there is no module {module}")
+
+
+def warm_modules(name: str) -> tuple[str, ...]:
+    """What a warm parent imports for this harness."""
+    return ADAPTERS[name].warm if name in ADAPTERS else (name.partition(":")[0],)
 
 
 def load_adapter(name: str) -> Adapter:

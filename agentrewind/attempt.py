@@ -11,6 +11,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from agentrewind.adapters import AgentOutcome, Assignment, load_adapter
 from agentrewind.capture.install import install_all
@@ -29,11 +30,14 @@ from agentrewind.rewind.signal import EndReason, LayerSignal
 from agentrewind.run_store import Run
 
 
-def main() -> int:
-    """Run one attempt; the exit code tells the supervisor what to do next."""
+def main(parent: int | None = None) -> int:
+    """Run one attempt; the exit code tells the supervisor what to do next.
+
+    `parent` is the process that started this one, where that is not the supervisor itself.
+    """
     handed = take()
     run, clock = handed.run, SystemClock()
-    die_with_parent(handed.supervisor)
+    die_with_parent(handed.supervisor if parent is None else parent)
     if handed.replay is not None:
         return _replay(run, handed.replay, clock, handed.on_divergence or OnDivergence.STOP)
     root = Path(run.timeline().header.workspaces[MAIN_WORKSPACE].root)
@@ -148,5 +152,16 @@ def report_replay(
     return error.exit_code if error is not None else 0
 
 
+def leave(code: int) -> NoReturn:
+    """End this process: at once for a rewind, whose own memory is of no use to anybody any more."""
+    if code == EXIT_REWIND:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        # taking down everything that a harness has imported takes most of a second
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,6 +73,12 @@ def take() -> Handover:
             if name.endswith(_CREDENTIAL_ENDINGS) and len(value) >= 8
         ),
     )
+
+
+def put(environment: Mapping[str, str]) -> None:
+    """Make this the process's environment, as if it had been started with it."""
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 def claim() -> bool:

@@ -187,7 +187,8 @@ class _Jobs:
         self._inherited = inherited
 
     def __call__(self) -> tuple[Identity, ...]:
-        below = descendant_identities(self._supervisor, without=(os.getpid(),))
+        # in a warm start this process has a parent below the supervisor, which is no job of the agent either
+        below = descendant_identities(self._supervisor, without=(os.getpid(), os.getppid()))
         if not self._inherited:
             return below
         left = (each for each in self._inherited if identity_of(each[0]) == each)

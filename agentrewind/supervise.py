@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from agentrewind import __version__
-from agentrewind.adapters import check_harness
+from agentrewind.adapters import check_harness, warm_modules
 from agentrewind.capture.gate import named_calls
 from agentrewind.clock import Clock, new_run_id
 from agentrewind.durable import storage_error
@@ -53,6 +52,7 @@ from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.conduct import count_rewinds
 from agentrewind.rewind.perform import Quiet, Rewinding, complete_opening
 from agentrewind.run_store import Run, RunStore
+from agentrewind.starting import Child, Spawning, Start, Starter, Warm
 from agentrewind.submission import run_check
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.lock import WorkspaceLock
@@ -89,6 +89,7 @@ class Surroundings:
         environment: the agent process's environment, before what the layer adds.
         tell: receives what a person at the terminal should know while the run goes on.
         on_created: called once with the run, before its first attempt.
+        start: whether attempts are forks of a warm parent; scripts never are.
     """
 
     home: Path
@@ -97,6 +98,7 @@ class Surroundings:
     clock: Clock
     tell: Callable[[str], None]
     on_created: Callable[[Run], None] = lambda run: None
+    start: Start = Start.SPAWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,8 @@ def start_run(new: NewRun, around: Surroundings) -> RunResult:
             )
         )
         around.on_created(run)
-        return _Supervisor(_place(around.home, run, root), around).see_through()
+        with _Supervisor(_place(around.home, run, root), around) as supervisor:
+            return supervisor.see_through()
 
 
 def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence | None = None) -> RunResult:
@@ -153,9 +156,10 @@ def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence
     root = check_root(declared, home=around.home, user_home=around.user_home)
     with _owning(around, root, run.run_id):
         around.on_created(run)
-        supervisor = _Supervisor(_place(around.home, run, root), around, on_divergence=on_divergence)
-        supervisor.end_leftovers()
-        return supervisor.see_through()
+        place = _place(around.home, run, root)
+        with _Supervisor(place, around, on_divergence=on_divergence) as supervisor:
+            supervisor.end_leftovers()
+            return supervisor.see_through()
 
 
 def finish_pending(place: Place, clock: Clock) -> None:
@@ -171,7 +175,7 @@ def finish_pending(place: Place, clock: Clock) -> None:
 
 
 class _Supervisor:
-    """One run under supervision; its workspace lock is held by the caller."""
+    """One run under supervision; its workspace lock is held by the caller, who closes it."""
 
     def __init__(
         self, place: Place, around: Surroundings, *, on_divergence: OnDivergence | None = None
@@ -182,7 +186,20 @@ class _Supervisor:
         self._clock = around.clock
         self._on_divergence = on_divergence
         self._stop_asked = False
+        self._starter = self._chosen_starter(around)
         adopt_orphans()
+
+    def _chosen_starter(self, around: Surroundings) -> Starter:
+        harness = self._run.timeline().header.harness
+        if around.start is Start.WARM and harness is not None:
+            return Warm(warm_modules(harness), around.tell)
+        return Spawning()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._starter.close()
 
     def see_through(self) -> RunResult:
         """Attempts and rewinds, one after the other, until one ends for another reason."""
@@ -207,7 +224,9 @@ class _Supervisor:
         keep = frozenset(unfinished[0].processes) if unfinished else None
 
         def belongs(process: Process) -> bool:
-            if "agentrewind.attempt" in process.command:
+            if process.pid in self._starter.own:
+                return False
+            if "agentrewind.attempt" in process.command or "agentrewind.warm" in process.command:
                 return True
             return keep is not None and process.identity not in keep
 
@@ -229,18 +248,7 @@ class _Supervisor:
         )
         claim_path(self._place).unlink(missing_ok=True)
         with self._agent_log() as log:
-            try:
-                child = subprocess.Popen(
-                    start.command,
-                    env=start.environment,
-                    cwd=start.directory,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise UsageError(f"{start.command[0]} cannot be started: {error.strerror}") from error
+            child = self._starter.start(start, log)
             with self._forwarding(child):
                 code = child.wait()
         if code < 0:
@@ -316,7 +324,7 @@ class _Supervisor:
         def mine() -> list[Process]:
             below = {each.identity: each for each in descendants(os.getpid())}
             below.update({each.identity: each for each in marked(self._run.run_id)})
-            return list(below.values())
+            return [each for each in below.values() if each.pid not in self._starter.own]
 
         ended = end(lambda: [each for each in mine() if each.identity not in keep])
         kept = [each for each in mine() if each.identity in keep]
@@ -340,7 +348,7 @@ class _Supervisor:
         return summarise(timeline, state=state, detail=detail, exit_code=_exit_code(state, code))
 
     @contextmanager
-    def _forwarding(self, child: subprocess.Popen[bytes]) -> Iterator[None]:
+    def _forwarding(self, child: Child) -> Iterator[None]:
         """While this lasts, a request to stop goes to the agent process, and the run stays resumable."""
 
         def forward(_number: int, _frame: object) -> None:

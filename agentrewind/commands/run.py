@@ -59,11 +59,20 @@ _NEEDED = ("harness", "model", "workspace", "task")
     multiple=True,
     help="Leave this part of every rewind out; may be repeated.",
 )
+@click.option(
+    "--start",
+    type=click.Choice(["spawn", "warm"]),
+    default="spawn",
+    show_default=True,
+    help="A new interpreter for each attempt, or a fork of one that has imported the harness.",
+)
 @click.option("--config", metavar="SPEC", multiple=True, help="Setting of the harness; may be repeated.")
 @click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave these paths alone; may be repeated.")
 @click.option("--volatile", metavar="PATTERN", multiple=True, help="Caches, deleted at a restore.")
 @click.option("--track-everything", is_flag=True, help="Apply no path rule at all.")
-@click.option("--resume", metavar="RUN", help="Go on with this run; takes only --on-divergence and --json.")
+@click.option(
+    "--resume", metavar="RUN", help="Go on with this run; with --on-divergence, --start and --json only."
+)
 @json_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
 @click.pass_context
@@ -91,7 +100,9 @@ def run(context: click.Context, /, *, resume: str | None, as_json: bool, **given
         return _start(given, session, around) if resume is None else _resume(session, resume, given, around)
 
     with _environment(session, resume) as environment:
-        found, result = see_through(session, begin, as_json=as_json, environment=environment)
+        found, result = see_through(
+            session, begin, as_json=as_json, environment=environment, start=given["start"]
+        )
     if not as_json:
         tell_end(found, result)
     tell_trouble(found, result)
@@ -115,7 +126,7 @@ def _environment(session: Session, resume: str | None) -> Iterator[Mapping[str, 
 
 
 def _refuse_others(context: click.Context) -> None:
-    allowed = {"resume", "on_divergence", "as_json"}
+    allowed = {"resume", "on_divergence", "as_json", "start"}
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name not in allowed and source is click.core.ParameterSource.COMMANDLINE:

@@ -17,6 +17,7 @@ from agentrewind.display_text import one_line, printable
 from agentrewind.errors import AgentRewindError
 from agentrewind.records import Json, JsonObject, Restored, RewindDone
 from agentrewind.run_store import Run
+from agentrewind.starting import Start
 from agentrewind.supervise import RunResult, Surroundings
 
 _SHOWN_PATHS = 8
@@ -40,6 +41,7 @@ def see_through(
     *,
     as_json: bool,
     environment: Mapping[str, str] | None = None,
+    start: str = "spawn",
 ) -> tuple[Run, RunResult]:
     """Run `begin` with a display; an error after the run exists says how to go on with it.
 
@@ -68,6 +70,7 @@ def see_through(
                 clock=session.clock,
                 tell=lambda text: click.echo(printable(text), err=True),
                 on_created=created,
+                start=Start(start),
             )
         )
     assert watched.run is not None

@@ -18,6 +18,7 @@ from agentrewind.clock import SystemClock
 from agentrewind.errors import AgentRewindError
 from agentrewind.options import RunOptions
 from agentrewind.replayer import OnDivergence
+from agentrewind.starting import Start
 from agentrewind.supervise import NewRun, RunResult, Surroundings, resume_run, start_run
 from agentrewind.workspace.policy import Policy
 
@@ -34,6 +35,7 @@ def carry_out(order: dict[str, Any]) -> RunResult:
         clock=SystemClock(),
         tell=lambda text: say(told=text),
         on_created=lambda run: say(run=run.run_id),
+        start=Start(order["environment"].get("DRIVE_START", "spawn")),
     )
     if order["run_id"] is not None:
         chosen = order["on_divergence"]
