@@ -65,6 +65,18 @@ ADAPTERS = {
         ),
     ),
     "smolagents": Entry("harness_adapters.smolagents:SmolagentsAdapter", "smolagents", "smolagents"),
+    "qwen-agent": Entry(
+        "harness_adapters.qwen_agent:QwenAgentAdapter",
+        "qwen_agent",
+        "qwen",
+        warm=("harness_adapters.qwen_agent",),
+    ),
+    "langchain": Entry(
+        "harness_adapters.langchain:LangChainAdapter",
+        "langchain",
+        "langchain",
+        warm=("harness_adapters.langchain", "langchain_openai"),
+    ),
 }
 
 
