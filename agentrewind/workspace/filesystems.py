@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
 _LOCAL = {
     b"bcachefs",
     b"btrfs",
@@ -34,7 +36,7 @@ def local_devices() -> frozenset[int]:
             major, _, minor = before.split(b" ")[2].partition(b":")
             found.add(os.makedev(int(major), int(minor)))
             # some file systems give each volume a device of its own, which only stat tells
-            mount_point = before.split(b" ")[4].decode("unicode_escape").encode("latin-1")
+            mount_point = _ESCAPE.sub(lambda escape: bytes([int(escape[1], 8)]), before.split(b" ")[4])
             try:
                 found.add(os.stat(mount_point).st_dev)  # noqa: PTH116 - bytes
             except OSError:

@@ -52,6 +52,15 @@ class FileEntry:
         self.dev = status.st_dev
         self.nlink = status.st_nlink
 
+    def says(self, kind: FileKind, status: os.stat_result, oid: bytes) -> bool:
+        """Whether a snapshot would say the same of both (hard-link groups apart)."""
+        return (
+            self.oid == oid
+            and self.kind is kind
+            and self.mtime_ns == status.st_mtime_ns
+            and self.mode == status.st_mode & 0o7777
+        )
+
     def same_stat(self, status: os.stat_result) -> bool:
         """Whether nothing can have happened to the file, as far as stat data tell."""
         return (

@@ -18,6 +18,8 @@ MODE_EXECUTABLE = 0o100755
 MODE_LINK = 0o120000
 
 _STORED_BLOCK = 0xFFFF
+_BLOCK = struct.Struct("<BHH")
+_CHECKSUM = struct.Struct(">I")
 _SMALL = 512
 _PROBE = 1 << 14
 _ALREADY_PACKED = (
@@ -64,7 +66,9 @@ class IndexEntry(NamedTuple):
 
 def object_id(kind: int, data: bytes) -> bytes:
     """The binary SHA-1 under which git knows this object."""
-    return hashlib.sha1(b"%s %d\0" % (KIND_NAMES[kind], len(data)) + data, usedforsecurity=False).digest()
+    digest = hashlib.sha1(b"%s %d\0" % (KIND_NAMES[kind], len(data)), usedforsecurity=False)
+    digest.update(data)
+    return digest.digest()
 
 
 def encode_tree(items: Iterable[TreeItem]) -> bytes:
@@ -106,13 +110,16 @@ def deflate(data: bytes) -> bytes:
 
 def store_only(data: bytes) -> bytes:
     """A zlib stream that holds the data as it is; far cheaper to make than a compressed one."""
+    size = len(data)
+    if size <= _STORED_BLOCK:
+        return b"\x78\x01" + _BLOCK.pack(1, size, size ^ 0xFFFF) + data + _CHECKSUM.pack(zlib.adler32(data))
     blocks = [b"\x78\x01"]
-    for start in range(0, len(data), _STORED_BLOCK) or (0,):
+    for start in range(0, size, _STORED_BLOCK):
         block = data[start : start + _STORED_BLOCK]
-        last = start + _STORED_BLOCK >= len(data)
-        blocks.append(struct.pack("<BHH", last, len(block), len(block) ^ 0xFFFF))
+        last = start + _STORED_BLOCK >= size
+        blocks.append(_BLOCK.pack(last, len(block), len(block) ^ 0xFFFF))
         blocks.append(block)
-    blocks.append(struct.pack(">I", zlib.adler32(data)))
+    blocks.append(_CHECKSUM.pack(zlib.adler32(data)))
     return b"".join(blocks)
 
 

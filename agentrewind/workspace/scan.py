@@ -78,9 +78,14 @@ class Scanner:
         for directory, names in doubts.items():
             if self._attached(directory):
                 self._look_for_moves(directory, names)
-        for directory, names in doubts.items():
-            if self._attached(directory):
-                self._examine_some(directory, names)
+        path = _OpenPath(self._root)
+        try:
+            # by parents, so that those are opened once
+            for directory in sorted(doubts, key=lambda directory: directory.parts()):
+                if self._attached(directory):
+                    self._examine_some(path.to(directory), directory, doubts[directory])
+        finally:
+            path.close()
         if not self._inventory.relink():
             raise LostTrackError
 
@@ -95,20 +100,17 @@ class Scanner:
         children = directory.children
         if not any(renewed and type(children.get(name)) is Directory for name, renewed in names.items()):
             return
-        handle = self._open(directory)
+        path = _OpenPath(self._root)
         try:
+            handle = path.to(directory)
+            if handle is None:
+                raise LostTrackError
             for name in names:
                 child = children.get(name)
                 if type(child) is Directory:
                     self._detach_if_gone(handle, directory, name, child)
         finally:
-            os.close(handle)
-
-    def _open(self, directory: Directory) -> int:
-        handle = open_directory(self._root, directory)
-        if handle is None:
-            raise LostTrackError
-        return handle
+            path.close()
 
     def _detach_if_gone(self, handle: int, directory: Directory, name: str, child: Directory) -> None:
         try:
@@ -118,15 +120,13 @@ class Scanner:
         if status is None or (status.st_dev, status.st_ino) != (child.dev, child.ino):
             self._forget(directory, name)
 
-    def _examine_some(self, directory: Directory, names: Mapping[str, bool]) -> None:
-        handle = self._open(directory)
+    def _examine_some(self, handle: int | None, directory: Directory, names: Mapping[str, bool]) -> None:
+        if handle is None:
+            raise LostTrackError
         depth = len(directory.parts())
-        try:
-            for name, renewed in names.items():
-                self._examine(handle, directory, name, depth=depth, descend=renewed)
-            directory.set_own(os.fstat(handle))
-        finally:
-            os.close(handle)
+        for name, renewed in names.items():
+            self._examine(handle, directory, name, depth=depth, descend=renewed)
+        directory.set_own(os.fstat(handle))
 
     def _list(self, handle: int, directory: Directory, *, depth: int) -> None:
         """Bring one directory and all below it up to date."""
@@ -259,18 +259,22 @@ class Scanner:
         if isinstance(captured, Omission):
             self._omit(directory, name, captured)
             return
-        entry = FileEntry(captured.kind, captured.status, captured.oid, captured.pieces)
-        newest = max(entry.mtime_ns, entry.ctime_ns)
-        entry.trusted = captured.settled and newest < self._trusted_before
-        if not entry.trusted:
+        status = captured.status
+        trusted = captured.settled and max(status.st_mtime_ns, status.st_ctime_ns) < self._trusted_before
+        if not trusted:
             self.doubtful.add((directory, name))
         known = directory.children.get(name)
-        if isinstance(known, FileEntry) and _same_facts(known, entry):
-            known.trusted = entry.trusted
-            known.adopt(captured.status)
-            self._inventory.note_links(directory, name, known)
-        else:
+        if not isinstance(known, FileEntry):
+            entry = FileEntry(captured.kind, status, captured.oid, captured.pieces)
+            entry.trusted = trusted
             self._inventory.put(directory, name, entry)
+            return
+        if not known.says(captured.kind, status, captured.oid):
+            directory.mark()
+        known.kind, known.oid, known.pieces = captured.kind, captured.oid, captured.pieces
+        known.trusted = trusted
+        known.adopt(status)
+        self._inventory.note_links(directory, name, known)
 
     def _omit(self, directory: Directory, name: str, reason: Omission) -> None:
         self._inventory.omit(directory, name, reason)
@@ -283,38 +287,45 @@ class Scanner:
             self._detached[(gone.dev, gone.ino)] = gone
 
 
-def _same_facts(known: FileEntry, entry: FileEntry) -> bool:
-    """Whether both would be written down alike (hard-link groups apart)."""
-    return (
-        known.oid == entry.oid
-        and known.kind is entry.kind
-        and known.mode == entry.mode
-        and known.mtime_ns == entry.mtime_ns
-        and (known.ino, known.dev) == (entry.ino, entry.dev)
-    )
+class _OpenPath:
+    """Descriptors of one directory and those above it, opened as they are needed."""
 
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._open: list[tuple[Directory, int]] = []
 
-def open_directory(root: int, directory: Directory) -> int | None:
-    """A new descriptor of a known directory; None when something else stands on the way to it now."""
-    handle = os.dup(root)
-    chain = []
-    node = directory
-    while node.parent is not None:
-        chain.append(node)
-        node = node.parent
-    for step in reversed(chain):
-        try:
-            inner = os.open(step.name, OPEN_DIRECTORY, dir_fd=handle)
-        except OSError:
-            return None
-        finally:
-            os.close(handle)
-        handle = inner
-    status = os.fstat(handle)
-    if chain and (status.st_dev, status.st_ino) != (directory.dev, directory.ino):
-        os.close(handle)
-        return None
-    return handle
+    def close(self) -> None:
+        self._shorten(0)
+
+    def to(self, directory: Directory) -> int | None:
+        """A descriptor of a known directory; None when something else stands on the way to it now."""
+        chain: list[Directory] = []
+        node = directory
+        while node.parent is not None:
+            chain.append(node)
+            node = node.parent
+        chain.reverse()
+        common = 0
+        while common < min(len(chain), len(self._open)) and self._open[common][0] is chain[common]:
+            common += 1
+        self._shorten(common)
+        for step in chain[common:]:
+            try:
+                handle = os.open(step.name, OPEN_DIRECTORY, dir_fd=self._last())
+            except OSError:
+                return None
+            self._open.append((step, handle))
+            status = os.fstat(handle)
+            if (status.st_dev, status.st_ino) != (step.dev, step.ino):
+                return None
+        return self._last()
+
+    def _last(self) -> int:
+        return self._open[-1][1] if self._open else self._root
+
+    def _shorten(self, depth: int) -> None:
+        while len(self._open) > depth:
+            os.close(self._open.pop()[1])
 
 
 def names_in(handle: int) -> list[str]:

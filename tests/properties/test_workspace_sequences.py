@@ -51,8 +51,9 @@ def volatile(path: bytes) -> bool:
 class Sequence:
     """A workspace, its store, and what the disk looked like at each snapshot."""
 
-    def __init__(self, base: Path, *, with_git: bool = False) -> None:
+    def __init__(self, base: Path, *, with_git: bool = False, watch: bool = True) -> None:
         self.base = base
+        self.watch = watch
         self.root = base / "ws"
         self.root.mkdir()
         (base / "outside").write_text("untouched")
@@ -64,7 +65,12 @@ class Sequence:
     def open(self) -> Workspace:
         store = SnapshotStore.open(self.base / "store.git")
         return Workspace(
-            root=self.root, store=store, policy=Policy.default(), ref="refs/runs/r", clock=SystemClock()
+            root=self.root,
+            store=store,
+            policy=Policy.default(),
+            ref="refs/runs/r",
+            clock=SystemClock(),
+            watch=self.watch,
         )
 
     def run(self, plan: list[tuple[str, int]]) -> None:
@@ -115,11 +121,11 @@ class Sequence:
         assert differences(manifest(copy), expected) == []
 
 
-def check(plan: list[tuple[str, int]], *, with_git: bool = False) -> None:
+def check(plan: list[tuple[str, int]], *, with_git: bool = False, watch: bool = True) -> None:
     base = Path(tempfile.mkdtemp(prefix="agentrewind-sequence-"))
     note(f"in {base}")
     try:
-        sequence = Sequence(base, with_git=with_git)
+        sequence = Sequence(base, with_git=with_git, watch=watch)
         sequence.run(plan)
         assert (base / "outside").read_text() == "untouched"
     finally:
@@ -127,9 +133,9 @@ def check(plan: list[tuple[str, int]], *, with_git: bool = False) -> None:
 
 
 @RULES
-@given(steps(OPERATIONS))
-def test_every_restore_brings_back_the_manifest(plan: list[tuple[str, int]]) -> None:
-    check(plan)
+@given(steps(OPERATIONS), st.booleans())
+def test_every_restore_brings_back_the_manifest(plan: list[tuple[str, int]], watch: bool) -> None:
+    check(plan, watch=watch)
 
 
 @settings(RULES, max_examples=max(10, SEQUENCES // 5))
