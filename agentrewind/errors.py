@@ -160,7 +160,8 @@ class InternalError(AgentRewindError):
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(
-            f"the runtime layer failed: {type(cause).__name__}: {cause} (a defect; please report it with agent.log)"
+            f"the runtime layer failed: {type(cause).__name__}: {cause} "
+            "(a defect; please report it with the run's agent.log)"
         )
 
 

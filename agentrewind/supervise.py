@@ -7,25 +7,22 @@ It never imports a harness or a client, so it stays small and starts fast.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from agentrewind import __version__
-from agentrewind.adapters import check_harness, warm_modules
-from agentrewind.capture.gate import named_calls
-from agentrewind.clock import Clock, new_run_id
+from agentrewind.adapters import warm_modules
+from agentrewind.clock import Clock
 from agentrewind.durable import storage_error
-from agentrewind.errors import DamagedError, ProtectedError, UsageError
+from agentrewind.errors import DamagedError
 from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE
 from agentrewind.launch import claim_path, compose
 from agentrewind.opening import Place, open_workspace
 from agentrewind.options import RunOptions
+from agentrewind.outcome import RunResult, exit_code_of, no_room, summarise
 from agentrewind.processes import (
     Identity,
     Process,
@@ -37,46 +34,16 @@ from agentrewind.processes import (
     stop,
 )
 from agentrewind.records import (
-    FORMAT,
-    MAIN_WORKSPACE,
     Finished,
-    Header,
-    LlmNode,
     Note,
     ProcessesEnded,
-    RunId,
-    ToolNode,
-    WorkspaceDeclaration,
 )
 from agentrewind.replayer import OnDivergence
-from agentrewind.rewind.conduct import count_rewinds
 from agentrewind.rewind.perform import Quiet, Rewinding, complete_opening
-from agentrewind.run_store import Run, RunStore
+from agentrewind.run_store import Run
 from agentrewind.starting import Child, Spawning, Start, Starter, Warm
 from agentrewind.submission import run_check
 from agentrewind.timeline import Timeline
-from agentrewind.workspace.lock import WorkspaceLock
-from agentrewind.workspace.policy import Policy
-from agentrewind.workspace.roots import check_root, workspace_directory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
-    """How a run stands after its supervisor has finished. `state`: accepted, rejected, stopped or error."""
-
-    run_id: str
-    state: str
-    detail: str
-    rewinds: int
-    nodes: int
-    submissions: int
-    segments: int
-    exit_code: int
-
-    @property
-    def accepted(self) -> bool:
-        """The last submission was accepted."""
-        return self.state == "accepted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,67 +68,6 @@ class Surroundings:
     start: Start = Start.SPAWN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRun:
-    """The run that is to be started."""
-
-    root: Path
-    harness: str | None
-    model: str | None
-    options: RunOptions
-    policy: Policy
-
-
-def start_run(new: NewRun, around: Surroundings) -> RunResult:
-    """Begin a run and see it through. Raises UsageError, ProtectedError and what a rewind can raise."""
-    if new.harness is not None:
-        check_harness(new.harness)
-    elif not new.options.command:
-        raise UsageError("neither a harness nor a command says which agent is to run")
-    root = check_root(new.root, home=around.home, user_home=around.user_home)
-    run_id = RunId(new_run_id(around.clock))
-    with _owning(around, root, run_id):
-        declaration = WorkspaceDeclaration(root=str(root), policy=new.policy.to_json())
-        run = RunStore(around.home).create(
-            Header(
-                format=FORMAT,
-                run_id=run_id,
-                segment=0,
-                forked_from=None,
-                created_at=around.clock.now(),
-                workspaces={MAIN_WORKSPACE: declaration},
-                harness=new.harness,
-                model=new.model,
-                versions=_versions(),
-                options=new.options.to_json(),
-            )
-        )
-        around.on_created(run)
-        with _Supervisor(_place(around.home, run, root), around) as supervisor:
-            return supervisor.see_through()
-
-
-def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence | None = None) -> RunResult:
-    """Go on with a run after a crash, an interrupted rewind, or a failure of the provider."""
-    run = RunStore(around.home).open(run_id)
-    timeline = run.timeline()
-    if timeline.state() in ("accepted", "rejected") and timeline.pending_rewind() is None:
-        raise UsageError(f"run {run.run_id} is finished ({timeline.state()}); there is nothing to resume")
-    if timeline.header.harness is not None:
-        check_harness(timeline.header.harness)
-    else:
-        _refuse_unrouted(timeline)
-    _refuse_gaps(timeline)
-    declared = Path(timeline.header.workspaces[MAIN_WORKSPACE].root)
-    root = check_root(declared, home=around.home, user_home=around.user_home)
-    with _owning(around, root, run.run_id):
-        around.on_created(run)
-        place = _place(around.home, run, root)
-        with _Supervisor(place, around, on_divergence=on_divergence) as supervisor:
-            supervisor.end_leftovers()
-            return supervisor.see_through()
-
-
 def finish_pending(place: Place, clock: Clock) -> None:
     """Finish a rewind that was asked for in a run whose lock the caller holds."""
     around = Surroundings(
@@ -171,10 +77,10 @@ def finish_pending(place: Place, clock: Clock) -> None:
         clock=clock,
         tell=lambda _text: None,
     )
-    _Supervisor(place, around).finish_rewind()
+    Supervisor(place, around).finish_rewind()
 
 
-class _Supervisor:
+class Supervisor:
     """One run under supervision; its workspace lock is held by the caller, who closes it."""
 
     def __init__(
@@ -306,7 +212,7 @@ class _Supervisor:
         asked = timeline.pending_rewind()
         if asked is None:
             return
-        _refuse_gaps(timeline)
+        refuse_gaps(timeline)
         with ExitStack() as stack:
             files = open_workspace(self._place, timeline, clock=self._clock)
             stack.callback(files.close)
@@ -339,13 +245,13 @@ class _Supervisor:
         elif code < 0:
             state, detail = "error", f"the agent process was ended by {signal.Signals(-code).name}"
         elif code == EXIT_STORAGE:
-            state, detail = "error", _no_room(self._run.directory)
+            state, detail = "error", no_room(self._run.directory)
         elif finished is None or timeline.state() == "interrupted":
             log = self._run.directory / "agent.log"
             state, detail = "error", f"the agent process ended with code {code}; its last words are in {log}"
         else:
             state, detail = finished.state, finished.detail
-        return summarise(timeline, state=state, detail=detail, exit_code=_exit_code(state, code))
+        return summarise(timeline, state=state, detail=detail, exit_code=exit_code_of(state, code))
 
     @contextmanager
     def _forwarding(self, child: Child) -> Iterator[None]:
@@ -363,46 +269,7 @@ class _Supervisor:
                 signal.signal(number, handler)
 
 
-def summarise(timeline: Timeline, *, state: str, detail: str, exit_code: int) -> RunResult:
-    """The figures of a run, as `run --json` prints them."""
-    return RunResult(
-        run_id=timeline.header.run_id,
-        state=state,
-        detail=detail,
-        rewinds=count_rewinds(timeline),
-        nodes=len(timeline.nodes),
-        submissions=len(timeline.submissions()),
-        segments=len(timeline.segments),
-        exit_code=exit_code,
-    )
-
-
-def _exit_code(state: str, code: int) -> int:
-    if state == "accepted":
-        return 0
-    return code if code > 0 and code != EXIT_STORAGE else 1
-
-
-def _no_room(directory: Path) -> str:
-    free = shutil.disk_usage(directory).free
-    return (
-        f"the store cannot be written, {free} bytes of space are free in {directory}; "
-        "make room or mend its permissions, then resume the run"
-    )
-
-
-def _refuse_unrouted(timeline: Timeline) -> None:
-    """Refuse to start a script again whose tools pass the layer by: they would run a second time."""
-    path = timeline.path()
-    asked = any(isinstance(node, LlmNode) and named_calls(node) for node in path)
-    if asked and not any(isinstance(node, ToolNode) for node in path):
-        raise ProtectedError(
-            "the agent's tools do not pass the layer, so they would all run again in the workspace; route "
-            "them through agentrewind.call_tool. `replay` and `restore` work as they are"
-        )
-
-
-def _refuse_gaps(timeline: Timeline) -> None:
+def refuse_gaps(timeline: Timeline) -> None:
     """Refuse to replay across damage: on the whole path, or up to the target of a rewind that is pending."""
     asked = timeline.pending_rewind()
     gap = timeline.gap_on_path(until=asked.target if asked else None)
@@ -413,21 +280,5 @@ def _refuse_gaps(timeline: Timeline) -> None:
         )
 
 
-def _place(home: Path, run: Run, root: Path) -> Place:
-    return Place(run=run, root=root, store=workspace_directory(home, root) / "snapshots.git")
-
-
-@contextmanager
-def _owning(around: Surroundings, root: Path, run_id: str) -> Iterator[None]:
-    with WorkspaceLock.acquire(around.home, root, owner={"run": run_id, "pid": os.getpid()}) as lock:
-        if lock.taken_over:
-            around.tell(f"took over the workspace from {lock.taken_over}")
-        yield
-
-
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _versions() -> Mapping[str, str]:
-    return {"agentrewind": __version__, "python": sys.version.split()[0]}

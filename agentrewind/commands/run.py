@@ -17,8 +17,9 @@ from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
     from agentrewind.options import RunOptions
+    from agentrewind.outcome import RunResult
     from agentrewind.records import Json
-    from agentrewind.supervise import RunResult, Surroundings
+    from agentrewind.supervise import Surroundings
     from agentrewind.workspace.policy import Policy
 
 MODELS = {"demo": "harness_adapters.demo.command:scripted_model"}
@@ -158,7 +159,7 @@ def _command(words: tuple[str, ...], here: Path, workspace: Path) -> tuple[str, 
 
 
 def _start(given: dict[str, Any], session: Session, around: Surroundings) -> RunResult:
-    from agentrewind.supervise import NewRun, start_run
+    from agentrewind.runs import NewRun, start_run
 
     root = session.directory / given["workspace"]
     new = NewRun(
@@ -173,7 +174,7 @@ def _start(given: dict[str, Any], session: Session, around: Surroundings) -> Run
 
 def _resume(session: Session, name: str, given: dict[str, Any], around: Surroundings) -> RunResult:
     from agentrewind.replayer import OnDivergence
-    from agentrewind.supervise import resume_run
+    from agentrewind.runs import resume_run
 
     chosen = given["on_divergence"]
     return resume_run(

@@ -15,10 +15,11 @@ from agentrewind.display import Follower, make_display
 from agentrewind.display_story import moved
 from agentrewind.display_text import one_line, printable
 from agentrewind.errors import AgentRewindError
+from agentrewind.outcome import RunResult
 from agentrewind.records import Json, JsonObject, Restored, RewindDone
 from agentrewind.run_store import Run
 from agentrewind.starting import Start
-from agentrewind.supervise import RunResult, Surroundings
+from agentrewind.supervise import Surroundings
 
 _SHOWN_PATHS = 8
 

@@ -18,8 +18,8 @@ from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
     from agentrewind.options import RunOptions
+    from agentrewind.outcome import RunResult
     from agentrewind.records import JsonObject
-    from agentrewind.supervise import RunResult
     from agentrewind.workspace.policy import Policy
 
 SCRIPTED = "openai/scripted-demo"
@@ -65,7 +65,8 @@ def demo(
     assert session is not None
     from agentrewind.adapters import check_harness
     from agentrewind.commands.running import document, see_through, tell_end, tell_trouble
-    from agentrewind.supervise import NewRun, Surroundings, start_run
+    from agentrewind.runs import NewRun, start_run
+    from agentrewind.supervise import Surroundings
     from harness_adapters.demo import build_workspace
 
     check_harness(harness)

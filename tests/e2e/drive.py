@@ -17,9 +17,11 @@ from typing import Any
 from agentrewind.clock import SystemClock
 from agentrewind.errors import AgentRewindError
 from agentrewind.options import RunOptions
+from agentrewind.outcome import RunResult
 from agentrewind.replayer import OnDivergence
+from agentrewind.runs import NewRun, resume_run, start_run
 from agentrewind.starting import Start
-from agentrewind.supervise import NewRun, RunResult, Surroundings, resume_run, start_run
+from agentrewind.supervise import Surroundings
 from agentrewind.workspace.policy import Policy
 
 
