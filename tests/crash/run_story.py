@@ -132,6 +132,11 @@ def jobs(stage: Stage) -> list[int]:
     return [pid for pid in processes(stage) if b"86399" in command_of(pid) and b"sh" not in command_of(pid)]
 
 
+def agents(stage: Stage) -> list[int]:
+    """The run's own processes below the supervisor."""
+    return [pid for pid in processes(stage) if b"-m\0agentrewind." in command_of(pid)]
+
+
 def command_of(pid: int) -> bytes:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes()

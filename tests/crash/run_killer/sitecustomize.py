@@ -2,12 +2,11 @@
 
 `KILLER` is JSON: `starts` (a file that counts the processes with it), `process` (which of them dies, from 1),
 `call` (at which of its calls), `half` (whether half of a write still happens), `with_parent` (whether the
-parent dies too), `counts` (a directory where each process that ends by itself leaves its number of calls).
+parent dies too), `counts` (a directory where each process keeps its number of calls so far).
 """
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import signal
@@ -30,16 +29,20 @@ class Counted:
         self.order = order
         self.real: dict[str, Callable[..., Any]] = {name: getattr(os, name) for name in NAMES}
         self.number = _number(order["starts"], self.real)
+        # kept up to date, for a process may leave without a word
+        self.count = os.open(
+            f"{order['counts']}/{self.number}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
 
     def install(self) -> None:
         for name in NAMES:
             setattr(os, name, self.wrapped(name))
-        atexit.register(self.leave)
 
     def wrapped(self, name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
             if name != "open" or arguments[1] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
                 self.calls += 1
+                self.real["pwrite"](self.count, str(self.calls).encode(), 0)
                 if self.number == self.order["process"] and self.calls == self.order["call"]:
                     self.die(name, arguments)
             return self.real[name](*arguments, **named)
@@ -52,12 +55,6 @@ class Counted:
         if self.order["with_parent"]:
             os.kill(os.getppid(), signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
-
-    def leave(self) -> None:
-        path = f"{self.order['counts']}/{self.number}"
-        descriptor = self.real["open"](path, os.O_WRONLY | os.O_CREAT, 0o600)
-        self.real["write"](descriptor, str(self.calls).encode())
-        os.close(descriptor)
 
 
 def _number(starts: str, real: dict[str, Callable[..., Any]]) -> int:
