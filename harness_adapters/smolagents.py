@@ -140,7 +140,9 @@ class Attachment:
 
 def _settings(assignment: Assignment) -> dict[str, Any]:
     """The settings by name, those given as text included."""
-    found: dict[str, Any] = {name: value for name, value in assignment.settings.items() if name != "config"}
+    found: dict[str, Any] = {
+        name: value for name, value in assignment.settings.items() if name not in ("config", "demo")
+    }
     config = assignment.settings.get("config") or []
     for each in config if isinstance(config, list) else [config]:
         name, separator, text = str(each).partition("=")
