@@ -7,14 +7,16 @@ them again. Another harness adds its form to `FORMS`; the first one that fits a 
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from harness_adapters.demo.steps import BASH, SUBMIT
+from harness_adapters.instructions import FINISH
 from harness_adapters.scripted_answer import ScriptedAnswer
-from harness_adapters.scripted_request import JsonMap, ScriptedRequest, text_of
+from harness_adapters.scripted_request import JsonMap, ScriptedRequest, calls_of, text_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,10 @@ class Called:
     name: str
     arguments: JsonMap
     result: str | None
+
+
+SUBMITTED = Called(name=BASH, arguments={"command": SUBMIT.command}, result=None)
+"""What an answer that submits is to the script: the call of its last step."""
 
 
 class Form(Protocol):
@@ -65,6 +71,86 @@ class ToolCalls:
         return ScriptedAnswer(text, tool_calls=[(tool, arguments)])
 
 
+class FinalText(ToolCalls):
+    """The same, of an agent that submits by an answer without any call."""
+
+    def fits(self, request: ScriptedRequest) -> bool:
+        return bool(request.tools) and request.told(FINISH)
+
+    def calls(self, request: ScriptedRequest) -> Sequence[Called]:
+        found: list[Called] = []
+        for message in request.messages:
+            if message.get("role") == "assistant":
+                found += [
+                    Called(name=call.name, arguments=call.parsed(), result=request.result(call.call_id))
+                    for call in calls_of(message)
+                ] or [SUBMITTED]
+        return found
+
+    def say(self, text: str, tool: str, arguments: Mapping[str, str]) -> ScriptedAnswer:
+        if _submits(tool, arguments):
+            return ScriptedAnswer(text)
+        return super().say(text, tool, arguments)
+
+
+_TAG, _END = "<tool_call>", "</tool_call>"
+_TAGGED = re.compile(rf"{_TAG}\n(.*?)\n{_END}", re.DOTALL)
+_TOOLS = re.compile(r"<tools>\n(.*?)\n</tools>", re.DOTALL)
+_RESPONSE = re.compile(r"<tool_response>\n(.*?)\n</tool_response>", re.DOTALL)
+
+
+class TaggedText:
+    """The calls that Qwen-Agent has written into the text of an answer; the tools stand in the prompt."""
+
+    def fits(self, request: ScriptedRequest) -> bool:
+        system = text_of(request.messages[0]) if request.messages else ""
+        return not request.tools and f"{_TAG}{_END}" in system
+
+    def offers(self, request: ScriptedRequest) -> frozenset[str]:
+        offered = _TOOLS.search(text_of(request.messages[0]))
+        lines = offered[1].splitlines() if offered else []
+        return frozenset(json.loads(line)["function"]["name"] for line in lines)
+
+    def calls(self, request: ScriptedRequest) -> Sequence[Called]:
+        found: list[Called] = []
+        for index, message in enumerate(request.messages):
+            if message.get("role") != "assistant":
+                continue
+            call = _TAGGED.search(text_of(message))
+            if call is None:
+                found.append(SUBMITTED)
+                continue
+            said = json.loads(call[1])
+            found.append(
+                Called(
+                    name=said["name"],
+                    arguments=said["arguments"],
+                    result=_responded(request.messages[index + 1 :]),
+                )
+            )
+        return found
+
+    def say(self, text: str, tool: str, arguments: Mapping[str, str]) -> ScriptedAnswer:
+        if _submits(tool, arguments):
+            return ScriptedAnswer(text)
+        call = json.dumps({"name": tool, "arguments": dict(arguments)}, ensure_ascii=False)
+        return ScriptedAnswer(f"{text}\n{_TAG}\n{call}\n{_END}")
+
+
+def _submits(tool: str, arguments: Mapping[str, str]) -> bool:
+    return (tool, arguments.get("command")) == (BASH, SUBMIT.command)
+
+
+def _responded(after: Sequence[JsonMap]) -> str | None:
+    """The first response before the next answer."""
+    for message in after:
+        if message.get("role") == "assistant":
+            return None
+        if message.get("role") == "user" and (response := _RESPONSE.search(text_of(message))):
+            return response[1]
+    return None
+
+
 _OPEN, _CLOSE = "<code>", "</code>"
 _CODE = re.compile(rf"{_OPEN}\n(.*?)\n{_CLOSE}", re.DOTALL)
 _OFFER = re.compile(r"^\s*def (\w+)\(", re.MULTILINE)
@@ -96,7 +182,7 @@ class PythonCode:
         return found
 
     def say(self, text: str, tool: str, arguments: Mapping[str, str]) -> ScriptedAnswer:
-        if (tool, arguments.get("command")) == (BASH, SUBMIT.command):
+        if _submits(tool, arguments):
             code = f"{_FINAL}({text!r})"
         else:
             given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
@@ -130,7 +216,7 @@ def _printed(after: Sequence[JsonMap]) -> str | None:
     return None
 
 
-FORMS: tuple[Form, ...] = (PythonCode(), ToolCalls())
+FORMS: tuple[Form, ...] = (PythonCode(), TaggedText(), FinalText(), ToolCalls())
 
 
 def form_of(request: ScriptedRequest) -> Form:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_adapters.demo.forms import Called, Form, PythonCode, ToolCalls, form_of
+from harness_adapters.demo.forms import Called, FinalText, Form, PythonCode, TaggedText, ToolCalls, form_of
 from harness_adapters.demo.steps import BASH, SUBMIT
+from harness_adapters.instructions import FINISH
 from harness_adapters.scripted_answer import ScriptedAnswer
 from harness_adapters.scripted_request import ScriptedRequest, read_request
 
@@ -21,7 +22,9 @@ SYSTEM = (
     "Write code between <code> and </code>. You have:\ndef bash(command: string) -> object:\n"
     "def backtrack_candidates(reason: string) -> string:\ndef final_answer(answer: any) -> any:\n"
 )
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda each: "code>" not in each)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(
+    lambda each: "code>" not in each and "tool_call>" not in each
+)
 
 
 def asked(messages: list[Message], **more: Any) -> ScriptedRequest:
@@ -45,7 +48,26 @@ def as_code(answer: ScriptedAnswer, result: str) -> ScriptedRequest:
     )
 
 
-def as_calls(answer: ScriptedAnswer, result: str) -> ScriptedRequest:
+TAGGED = (
+    'You have:\n<tools>\n{"type": "function", "function": {"name": "bash"}}\n'
+    '{"type": "function", "function": {"name": "backtrack_candidates"}}\n</tools>\n'
+    "Say it within <tool_call></tool_call>."
+)
+
+
+def as_text(answer: ScriptedAnswer, result: str) -> ScriptedRequest:
+    """The conversation as Qwen-Agent's prompt has it."""
+    return asked(
+        [
+            {"role": "system", "content": TAGGED},
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": answer.content},
+            {"role": "user", "content": f"<tool_response>\n{result}\n</tool_response>"},
+        ]
+    )
+
+
+def as_calls(answer: ScriptedAnswer, result: str, task: str = "go") -> ScriptedRequest:
     """The conversation as chat completions have it."""
     ((name, arguments),) = answer.tool_calls
     call = {
@@ -55,7 +77,7 @@ def as_calls(answer: ScriptedAnswer, result: str) -> ScriptedRequest:
     }
     return asked(
         [
-            {"role": "user", "content": "go"},
+            {"role": "user", "content": task},
             {"role": "assistant", "content": answer.content, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "call_1", "content": result},
         ],
@@ -72,15 +94,46 @@ CALLS = st.one_of(
 )
 
 
-@pytest.mark.parametrize("form", [PythonCode(), ToolCalls()], ids=["code", "calls"])
+def conversation(form: Form, answer: ScriptedAnswer) -> ScriptedRequest:
+    match form:
+        case PythonCode():
+            return as_code(answer, "gave this")
+        case TaggedText():
+            return as_text(answer, "gave this")
+        case FinalText():
+            return as_calls(answer, "gave this", f"go. {FINISH}")
+        case _:
+            return as_calls(answer, "gave this")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [PythonCode(), TaggedText(), FinalText(), ToolCalls()],
+    ids=["code", "tagged", "final-text", "calls"],
+)
 @given(call=CALLS)
 def test_a_form_reads_what_it_says(form: Form, call: tuple[str, Mapping[str, str]]) -> None:
     name, arguments = call
-    answer = form.say("I do it.", name, arguments)
-    request = as_code(answer, "gave this") if isinstance(form, PythonCode) else as_calls(answer, "gave this")
+    request = conversation(form, form.say("I do it.", name, arguments))
     assert isinstance(form_of(request), type(form))
     assert form.calls(request) == [Called(name=name, arguments=arguments, result="gave this")]
     assert name in form.offers(request) or name == "backtrack_commit"
+
+
+@pytest.mark.parametrize("form", [TaggedText(), FinalText()], ids=["tagged", "final-text"])
+def test_a_plain_answer_is_the_last_step(form: Form) -> None:
+    answer = form.say(SUBMIT.say, SUBMIT.tool, {"command": SUBMIT.command})
+    assert (answer.content, list(answer.tool_calls)) == (SUBMIT.say, [])
+    request = asked(
+        [
+            {"role": "system", "content": f"{TAGGED} {FINISH}"},
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": answer.content},
+            {"role": "user", "content": "not accepted"},
+        ]
+    )
+    (call,) = form.calls(request)
+    assert (call.name, call.arguments) == (BASH, {"command": SUBMIT.command})
 
 
 def test_the_last_step_is_the_harness_s_own_way_to_submit() -> None:
