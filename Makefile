@@ -27,11 +27,11 @@ check:           ## linters, types, direction of imports, generated documents
 
 bench:           ## measure snapshots and restores against git, and write docs/benchmarks.md
 	@scripts/setup mini,dev
-	.venv/bin/python benchmarks/workspace.py $(ARGS)
+	.venv/bin/python benchmarks/workspace.py --sizes 1000,10000 --write docs/benchmarks.md $(ARGS)
 
 soak:            ## the property tests, thousands of cases
 	@scripts/setup $(TESTED) $(DEBIAN)
-	AGENTREWIND_SOAK=1 .venv/bin/pytest -n 2 tests/properties $(ARGS)
+	AGENTREWIND_SOAK=1 AGENTREWIND_SEQUENCES=3000 .venv/bin/pytest -n 2 tests/properties $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
