@@ -83,6 +83,23 @@ class WorkspaceLock:
         self.release()
 
 
+@contextmanager
+def idle(directory: Path) -> Iterator[bool]:
+    """Whether nobody is at work on the workspace that is kept in `directory`; nobody begins meanwhile."""
+    handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        flock(handle, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        flock(handle, LOCK_UN)
+        os.close(handle)
+
+
 def owner_of(home: Path, root: Path) -> JsonObject | None:
     """What the live owner of a workspace's lock said about itself; None where nobody holds it."""
     path = workspace_directory(home, root) / "lock"

@@ -1,0 +1,150 @@
+"""Makes room in a store of runs: drops what no kept run names, and, if told so, whole old runs.
+
+A run goes by rename first, its snapshots' refs after it, the objects last: a kill in between leaves leftovers
+that the next collection sweeps, never a run without its snapshots. Workspaces where somebody is at work are
+left alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentrewind.errors import DamagedError
+from agentrewind.records import MAIN_WORKSPACE, JsonObject
+from agentrewind.run_store import Run, RunStore
+from agentrewind.workspace.lock import idle
+from agentrewind.workspace.maintenance import collect, store_size
+from agentrewind.workspace.roots import workspace_directory
+from agentrewind.workspace.snapshots import SnapshotStore
+
+ENDED = ("accepted", "rejected")
+"""States of runs that nobody will resume; only these are ever dropped."""
+
+_REFS = "refs/agentrewind/"
+_GOING = ".going-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What was done. `busy` names folders of workspaces that were left alone; sizes are bytes in all."""
+
+    size_before: int
+    size_after: int
+    runs_dropped: tuple[str, ...]
+    objects_dropped: int
+    swept: tuple[str, ...]
+    busy: tuple[str, ...]
+    within_budget: bool
+
+    def to_json(self) -> JsonObject:
+        """As `gc --json` prints it."""
+        return {
+            "size_before": self.size_before,
+            "size_after": self.size_after,
+            "runs_dropped": list(self.runs_dropped),
+            "objects_dropped": self.objects_dropped,
+            "swept": list(self.swept),
+            "busy": list(self.busy),
+            "within_budget": self.within_budget,
+        }
+
+
+def collect_all(home: Path, *, budget: int | None = None) -> Collected:
+    """Drop what no run names; with a budget also the oldest ended runs until the rest fits into it.
+
+    The newest run of each workspace stays, and every run that could still be resumed.
+
+    Raises:
+        MissingSnapshotError: a store is damaged; nothing was dropped from it.
+        StorageError: the store cannot be written.
+    """
+    before = total_size(home)
+    swept = [path.name for path in _sweep(home)]
+    dropped, objects, busy = [], 0, set[str]()
+    objects += _collect_stores(home, busy)
+    for run in _droppable(home) if budget is not None else ():
+        assert budget is not None
+        if total_size(home) <= budget:
+            break
+        if _drop(home, run, busy):
+            dropped.append(str(run.run_id))
+            objects += _collect_stores(home, busy)
+    after = total_size(home)
+    return Collected(
+        size_before=before,
+        size_after=after,
+        runs_dropped=tuple(dropped),
+        objects_dropped=objects,
+        swept=tuple(swept),
+        busy=tuple(sorted(busy)),
+        within_budget=budget is None or after <= budget,
+    )
+
+
+def total_size(home: Path) -> int:
+    """Bytes of all runs and all snapshots."""
+    return sum(store_size(home / name) for name in ("runs", "workspaces") if (home / name).is_dir())
+
+
+def _sweep(home: Path) -> Iterator[Path]:
+    """Runs that were on their way out when a collection was killed."""
+    for path in sorted((home / "runs").glob(f"{_GOING}*")):
+        shutil.rmtree(path)
+        yield path
+
+
+def _droppable(home: Path) -> list[Run]:
+    """Ended runs, oldest first, without the newest of each workspace."""
+    newest: set[Path] = set()
+    found: list[Run] = []
+    for run in RunStore(home).runs():
+        try:
+            timeline = run.timeline()
+            directory = _workspace_of(home, run)
+        except DamagedError:
+            continue
+        if directory in newest and timeline.state() in ENDED and timeline.pending_rewind() is None:
+            found.append(run)
+        newest.add(directory)
+    return list(reversed(found))
+
+
+def _workspace_of(home: Path, run: Run) -> Path:
+    declaration = run.timeline().header.workspaces.get(MAIN_WORKSPACE)
+    if declaration is None:
+        raise DamagedError(f"the header of run {run.run_id} names no workspace")
+    return workspace_directory(home, Path(declaration.root))
+
+
+def _drop(home: Path, run: Run, busy: set[str]) -> bool:
+    directory = _workspace_of(home, run)
+    if not directory.is_dir():
+        return False
+    with idle(directory) as quiet:
+        if not quiet:
+            busy.add(directory.name)
+            return False
+        going = run.directory.with_name(f"{_GOING}{run.run_id}")
+        run.directory.rename(going)
+    shutil.rmtree(going)
+    return True
+
+
+def _collect_stores(home: Path, busy: set[str]) -> int:
+    kept = {run.run_id for run in RunStore(home).runs()}
+    dropped = 0
+    for git_dir in sorted((home / "workspaces").glob("*/snapshots.git")):
+        with idle(git_dir.parent) as quiet:
+            if not quiet:
+                busy.add(git_dir.parent.name)
+                continue
+            with closing(SnapshotStore.open(git_dir)) as store:
+                for ref in store.refs():
+                    if ref.startswith(_REFS) and ref.removeprefix(_REFS).split("/")[0] not in kept:
+                        store.delete_ref(ref)
+                dropped += collect(store).dropped
+    return dropped
