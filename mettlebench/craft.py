@@ -97,7 +97,13 @@ class Repository:
         self.git("config", key, value)
 
     def git(self, *arguments: str, author: tuple[str, str] | None = None, stdin: bytes | None = None) -> str:
-        """Run git at the repository's present time and return what it prints."""
+        """Run git at the repository's present time and return what it prints, without surrounding blanks."""
+        return self.raw(*arguments, author=author, stdin=stdin).decode("utf-8", "replace").strip()
+
+    def raw(
+        self, *arguments: str, author: tuple[str, str] | None = None, stdin: bytes | None = None
+    ) -> bytes:
+        """Run git and return what it prints, to the byte."""
         dates = {"GIT_AUTHOR_DATE": f"{self._at} +0000", "GIT_COMMITTER_DATE": f"{self._at} +0000"}
         names = {"GIT_AUTHOR_NAME": author[0], "GIT_AUTHOR_EMAIL": author[1]} if author else {}
         ended = subprocess.run(
@@ -111,7 +117,7 @@ class Repository:
         )
         if ended.returncode:
             raise RuntimeError(f"git {' '.join(arguments)}: {ended.stderr.decode(errors='replace')}")
-        return ended.stdout.decode().strip()
+        return ended.stdout
 
     def commit(
         self,
