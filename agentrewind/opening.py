@@ -40,6 +40,9 @@ from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.tracker import Workspace
 
+AUDIT = "audit"
+"""Topic of the note on what audits of a process found."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -147,8 +150,18 @@ def live_layer(
             try:
                 gate.settle_left()
                 recorder.close()
+                _note_audits(files, recorder, clock)
             finally:
                 files.close()
+
+
+def _note_audits(files: Workspace, recorder: Recorder, clock: Clock) -> None:
+    """Keep what audits found that the watcher had missed; `verify` counts it."""
+    tally = files.tally
+    if tally.disagreements:
+        data: JsonObject = {"audits": tally.audits, "disagreements": tally.disagreements}
+        text = "an audit found changes that the watcher had missed; the snapshot after it holds them"
+        recorder.write(Note(topic=AUDIT, text=text, at=clock.now(), data=data))
 
 
 def replay_layer(

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentrewind.errors import DamagedError, MissingSnapshotError
+from agentrewind.opening import AUDIT
 from agentrewind.records import (
     MAIN_WORKSPACE,
     CommitId,
     JsonObject,
     LlmNode,
+    Note,
     OutsideChange,
     Record,
     Restored,
@@ -41,7 +43,8 @@ class Finding:
     """How sound a run is.
 
     Attributes:
-        log: every damage of the log, in words; those that lost nothing are in `harmless`.
+        log: every damage of the log, in words; those that lost nothing are in `harmless`, and how often
+            an audit found what the watcher had missed.
         nodes: nodes that can be listed.
         restorable: nodes whose files can be brought back.
         replayable: the current path has no gap.
@@ -99,7 +102,7 @@ class Examination:
         return Finding(
             run_id=run.run_id,
             log=(*(str(each) for each in timeline.damages if each.lost), *_rewind_files(run)),
-            harmless=tuple(str(each) for each in timeline.damages if not each.lost),
+            harmless=(*(str(each) for each in timeline.damages if not each.lost), *_missed(timeline)),
             snapshots=broken,
             nodes=len(timeline.nodes),
             restorable=sum(1 for node in timeline.nodes.values() if _before(node) not in {None, *unreadable}),
@@ -192,3 +195,16 @@ def _rewind_files(run: Run) -> Iterator[str]:
 def _before(node: LlmNode | ToolNode) -> CommitId | None:
     span = node.metadata.workspaces.get(MAIN_WORKSPACE)
     return span.before_commit if span else None
+
+
+def _missed(timeline: Timeline) -> Iterator[str]:
+    """What audits found that the watcher had missed, over all processes of the run."""
+    notes = [
+        event
+        for segment in timeline.segments
+        for event in timeline.events(segment)
+        if isinstance(event, Note) and event.topic == AUDIT
+    ]
+    found = sum(value for note in notes if isinstance(value := note.data.get("disagreements"), int))
+    if found:
+        yield f"{found} change(s) were missed by the watcher and found by an audit"

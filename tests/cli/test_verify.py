@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agentrewind.records import Note
 from tests.cli.desk import Desk
 
 
@@ -57,6 +58,16 @@ def test_a_torn_tail_is_harmless(rewound: Desk) -> None:
     document = rewound.json("verify")
     assert document["sound"] is True
     assert document["runs"][0]["harmless"]
+
+
+def test_what_audits_found_is_counted(rewound: Desk) -> None:
+    with rewound.only_run().writer(1) as writer:
+        for found in (2, 3):
+            note = Note(topic="audit", text="", at="2026-01-01T00:00:00.000Z", data={"disagreements": found})
+            writer.append(note, durable=False)
+    document = rewound.json("verify")
+    assert document["sound"] is True
+    assert document["runs"][0]["harmless"] == ["5 change(s) were missed by the watcher and found by an audit"]
 
 
 def test_a_damaged_rewind_file_is_named(rewound: Desk) -> None:
