@@ -20,7 +20,7 @@ from agentrewind.adapters import AgentOutcome, Assignment
 from agentrewind.layer import Layer
 from agentrewind.records import JsonObject
 from harness_adapters.instructions import system_prompt
-from harness_adapters.langchain_middleware import RewindMiddleware, tool_wrappers
+from harness_adapters.langchain_middleware import BrokenCalls, RewindMiddleware, tool_wrappers
 from harness_adapters.settings import Choices, openai_model, read_settings
 from harness_adapters.shell import COMMAND_DESCRIPTION, DESCRIPTION, NAME, TIMEOUT_S, run_command
 
@@ -77,7 +77,7 @@ class LangChainAdapter:
             chat_model(assignment.model, settings),
             [shell_tool(assignment, timeout=timeout)],
             system_prompt=settings.get("instructions") or system_prompt(assignment.workspace),
-            middleware=[RewindMiddleware(layer)],
+            middleware=[BrokenCalls(), RewindMiddleware(layer)],
             checkpointer=InMemorySaver() if settings.get("checkpointer") is True else None,
         )
 

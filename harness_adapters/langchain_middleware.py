@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 
 from agentrewind.capture.gate import is_inside
@@ -60,6 +60,37 @@ class RewindMiddleware(AgentMiddleware):  # type: ignore[misc]
         elif told is not None:
             content = [*told.content, {"type": "text", "text": guidance}]
         return request.override(system_message=SystemMessage(content=content))
+
+
+class BrokenCalls(AgentMiddleware):  # type: ignore[misc]
+    """Answers tool calls whose arguments are no JSON, for which LangChain runs nothing and tells nobody.
+
+    Without an answer to each call a provider refuses the next request.
+    """
+
+    @hook_config(can_jump_to=["model"])  # type: ignore[untyped-decorator]
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        return self._answer(state["messages"][-1])
+
+    @hook_config(can_jump_to=["model"])  # type: ignore[untyped-decorator]
+    async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        return self._answer(state["messages"][-1])
+
+    @staticmethod
+    def _answer(message: Any) -> dict[str, Any] | None:
+        broken = getattr(message, "invalid_tool_calls", [])
+        if not broken:
+            return None
+        told = [
+            ToolMessage(
+                content=f"The arguments of this call are no JSON object, so it did not run: {call['args']}",
+                name=call["name"],
+                tool_call_id=call["id"] or "",
+                status="error",
+            )
+            for call in broken
+        ]
+        return {"messages": told} if message.tool_calls else {"messages": told, "jump_to": "model"}
 
 
 def tool_wrappers(layer: Layer | None = None) -> dict[str, Callable[..., Any]]:
