@@ -1,0 +1,1 @@
+"""Tests of plates: python3 -m unittest discover -s tests -t ."""
