@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import json5
-from qwen_agent.agents import Assistant, FnCallAgent
-from qwen_agent.agents.fncall_agent import MAX_LLM_CALL_PER_RUN
+from qwen_agent.agents import Assistant, FnCallAgent, fncall_agent
 from qwen_agent.llm.oai import TextChatAtOAI
 from qwen_agent.llm.schema import ASSISTANT, FUNCTION, USER, ContentItem, Message
 from qwen_agent.tools.base import BaseTool
@@ -114,7 +113,7 @@ def work_until_accepted(agent: Any, layer: Layer, task: str, *, max_calls: int =
         if not responses:
             return AgentOutcome(state="stopped", detail="the model answered with nothing, again and again")
         if responses[-1].role == FUNCTION:
-            calls += MAX_LLM_CALL_PER_RUN
+            calls += fncall_agent.MAX_LLM_CALL_PER_RUN
             if calls < max_calls:
                 continue
             return AgentOutcome(state="stopped", detail=f"no submission within {calls} LLM calls")
