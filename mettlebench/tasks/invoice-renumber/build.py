@@ -43,12 +43,16 @@ class Books:
 
 def books(seed: int = 9) -> Books:
     chance = random.Random(seed)
-    numbers, number = [], 0
+    numbers: list[str] = []
+    number = 0
     while len(numbers) < 72:
         number += chance.choice((1, 1, 1, 1, 2, 3, 6))
         numbers.append(f"2025-{number:05}")
     others = [f"2024-{n:05}" for n in (640, 641, 645)] + ["2026-00001"]
-    invoices, lines, payments, notes = [], [], [], []
+    invoices: list[tuple[str, str, str]] = []
+    lines: list[Line] = []
+    payments: list[tuple[int, str, int, str]] = []
+    notes: list[tuple[str, str]] = []
     for place, each in enumerate([*others[:3], *numbers, others[3]]):
         # drafts were not always issued in the order of their numbers
         day = 1 + max(0, place + chance.randrange(-4, 5)) * 4

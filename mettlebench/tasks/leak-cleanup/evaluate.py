@@ -121,7 +121,8 @@ def main_is_intact(work: Grading) -> None:
 
 
 def old_objects_are_gone(work: Grading) -> None:
-    scratch, now = work.scratch(), {}
+    scratch = work.scratch()
+    now: dict[int, str] = {}
     for branch in TIPS:
         now |= {mark: fields[0] for mark, fields in log_of(scratch, branch).items()}
     rows = sorted(tuple(row.values()) for row in work.csv("packet/map.csv", ("old", "new")))

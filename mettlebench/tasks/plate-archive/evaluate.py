@@ -91,14 +91,10 @@ def malformed_are_left_alone(work: Grading) -> None:
 
 
 def header_of(plate: Plate, data: bytes) -> list[str]:
-    cards = []
-    for place in range(0, len(data), 80):
-        card = data[place : place + 80].decode("latin-1").rstrip()
-        cards.append(card)
-        if card == "END":
-            return cards
-    fail(f"{plate.name} has no end of its header")
-    return None
+    text = data.decode("latin-1")
+    cards = [text[place : place + 80].rstrip() for place in range(0, len(text), 80)]
+    require("END" in cards, f"{plate.name} has no end of its header")
+    return cards[: cards.index("END") + 1]
 
 
 def plates_are_standard(work: Grading) -> None:

@@ -39,7 +39,8 @@ def digest(data: bytes) -> str:
 
 
 def probes() -> tuple[list[bytes], list[object]]:
-    images, expected = [], []
+    images: list[bytes] = []
+    expected: list[object] = []
     head = ("IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
     for kind, text in (
         ("tEXt", "Zoë à Évian"),

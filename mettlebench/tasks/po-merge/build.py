@@ -113,7 +113,7 @@ def translated(chance: random.Random, entry: Entry, language: str) -> Entry:
     luck = chance.random()
     if luck < 0.12:
         strings = (*strings[:-1], "")
-    comments = ("sagt man so?", "", f"siehe {chance.randrange(99)}") if luck > 0.9 else ()
+    comments: tuple[str, ...] = ("sagt man so?", "", f"siehe {chance.randrange(99)}") if luck > 0.9 else ()
     comments = ("vu avec Inès",) if 0.75 < luck < 0.8 else comments
     flags = ("fuzzy", *entry.flags) if 0.2 < luck < 0.3 else entry.flags
     return replace(entry, strings=strings, comments=comments, flags=flags)

@@ -73,7 +73,7 @@ def entries() -> list[Entry]:
         ("C. Rossi", "c.rossi@old-employer.example"),
         ("root", "root@build-17"),
     ]
-    made = []
+    made: list[Entry] = []
     for mark in range(1, 45):
         on_release = mark in (27, 29, 32, 35, 38, 41)
         branch = "release/1.x" if on_release else "main"

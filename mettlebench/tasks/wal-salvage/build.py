@@ -83,7 +83,7 @@ def make_till(seed: int = 4) -> Till:
         database = _even(path.read_bytes())
         frames: list[tuple[int, int, bytes]] = []
         corrections: list[tuple[int, int, int, int]] = []
-        final = old
+        final, committed = old, 0
         for turn in range(17):
             number = _transaction(connection, chance, number, turn)
             raw = path.with_name("till.db-wal").read_bytes()
