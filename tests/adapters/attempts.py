@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,7 +63,11 @@ class Attempts:
             finish_pending(self._place(), self.clock)
             with (
                 live_layer(
-                    self._place(), supervisor=1, clock=self.clock, secrets=(), warn=lambda text: None
+                    self._place(),
+                    supervisor=os.getpid(),
+                    clock=self.clock,
+                    secrets=(),
+                    warn=lambda text: None,
                 ) as layer,
                 joined(layer),
             ):
