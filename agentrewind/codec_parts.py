@@ -41,6 +41,8 @@ def write_span(span: WorkspaceSpan) -> JsonObject:
         written["diff_total"] = span.diff_total
     if span.partial:
         written["partial"] = list(span.partial)
+    if span.left_out:
+        written["left_out"] = list(span.left_out)
     return written
 
 
@@ -54,6 +56,7 @@ def read_span(fields: Fields) -> WorkspaceSpan:
         ),
         diff_total=fields.integer("diff_total", 0),
         partial=fields.texts("partial"),
+        left_out=fields.texts("left_out"),
     )
 
 

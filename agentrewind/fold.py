@@ -47,4 +47,5 @@ def _merged(early: WorkspaceSpan, late: WorkspaceSpan) -> WorkspaceSpan:
         diff_summary=late.diff_summary or early.diff_summary,
         diff_total=late.diff_total or early.diff_total,
         partial=tuple(dict.fromkeys(early.partial + late.partial)),
+        left_out=tuple(dict.fromkeys(early.left_out + late.left_out)),
     )

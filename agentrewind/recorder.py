@@ -52,6 +52,8 @@ class Captured(Protocol):
     def commit(self) -> CommitId: ...
     @property
     def partial(self) -> tuple[str, ...]: ...
+    @property
+    def left_out(self) -> tuple[str, ...]: ...
 
 
 class Snapshots(Protocol):
@@ -192,7 +194,7 @@ class Recorder:
         """Append the node; the snapshot before it is finished when this returns."""
         latency = self._elapsed(ticket.began)
         before = ticket.before.result()
-        span = WorkspaceSpan(before_commit=before.commit, partial=before.partial)
+        span = _before(before)
         metadata = Metadata(
             created_at=ticket.created_at,
             latency_ms=latency,
@@ -344,7 +346,11 @@ class Recorder:
     def _span(self, before: CommitId, taken: Captured) -> WorkspaceSpan:
         if before == taken.commit:
             return WorkspaceSpan(
-                before_commit=before, after_commit=before, changed=False, partial=taken.partial
+                before_commit=before,
+                after_commit=before,
+                changed=False,
+                partial=taken.partial,
+                left_out=taken.left_out[:SHOWN_CHANGES],
             )
         changes = self._snapshots.changes(before, taken.commit)
         return WorkspaceSpan(
@@ -354,6 +360,7 @@ class Recorder:
             diff_summary=changes[:SHOWN_CHANGES],
             diff_total=len(changes),
             partial=taken.partial,
+            left_out=taken.left_out[:SHOWN_CHANGES],
         )
 
     def _awaits_snapshot(self, uid: RecordUid, before: CommitId, *, quiet: bool) -> None:
@@ -380,6 +387,13 @@ class Recorder:
 
     def _elapsed(self, began: float) -> int:
         return round((self._clock.monotonic() - began) * 1000)
+
+
+def _before(taken: Captured) -> WorkspaceSpan:
+    """The span of a node whose after-commit is not known yet."""
+    return WorkspaceSpan(
+        before_commit=taken.commit, partial=taken.partial, left_out=taken.left_out[:SHOWN_CHANGES]
+    )
 
 
 def _llm_node(
@@ -421,10 +435,6 @@ def _tool_node(ticket: ToolTicket, *, output: Json, error: ErrorRecord | None, l
         metadata=Metadata(
             created_at=ticket.created_at,
             latency_ms=latency,
-            workspaces={
-                MAIN_WORKSPACE: WorkspaceSpan(
-                    before_commit=ticket.before.commit, partial=ticket.before.partial
-                )
-            },
+            workspaces={MAIN_WORKSPACE: _before(ticket.before)},
         ),
     )

@@ -70,7 +70,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceSpan:
-    """The snapshots around a node. `partial` names paths that could not be captured, with the reason."""
+    """The snapshots around a node.
+
+    Attributes:
+        partial: paths that could not be captured, each with the reason; such a node is no checkpoint.
+        left_out: paths that a rule leaves out (excluded, too large, special files), each with the reason; a
+            restore leaves them as they are.
+    """
 
     before_commit: CommitId | None
     after_commit: CommitId | None = None
@@ -78,6 +84,7 @@ class WorkspaceSpan:
     diff_summary: tuple[Change, ...] = ()
     diff_total: int = 0
     partial: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -233,6 +233,7 @@ _spans = st.builds(
     diff_summary=_tuples(_changes),
     diff_total=_counts,
     partial=_tuples(texts),
+    left_out=_tuples(texts),
 )
 _workspaces = st.dictionaries(texts, _spans, max_size=2)
 _errors = st.builds(ErrorRecord, type=texts, message=texts, args=_tuples(values), attributes=objects)

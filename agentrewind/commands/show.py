@@ -112,6 +112,8 @@ def _tell_files(node: Node, *, full: bool, after: bool) -> None:
     say(f"workspace {moment}: {_commit(node, after=after) or 'not known'}", style="faint")
     for path in span.partial:
         say(f"  not captured: {path}", style="bad")
+    for path in span.left_out if full else span.left_out[:5]:
+        say(f"  left out: {path}", style="note")
     changes = span.diff_summary if full else span.diff_summary[:20]
     for change in changes:
         say(f"  {change.status} {change.path.decode('utf-8', 'backslashreplace')}")

@@ -143,8 +143,17 @@ def view_of(timeline: Timeline, *, asking: RecordUid | None, not_restored: tuple
         notes=timeline.memories(),
         stands_for=stands_for,
         whole=frozenset(node.record_uid for node in timeline.checkpoints()),
-        not_restored=not_restored,
+        not_restored=(*not_restored, *left_out_last(timeline)),
     )
+
+
+def left_out_last(timeline: Timeline) -> tuple[str, ...]:
+    """What the path rules kept out of the newest snapshot of the current path, each with its reason."""
+    for node in reversed(timeline.path()):
+        for span in node.metadata.workspaces.values():
+            if span.after_commit is not None or span.before_commit is not None:
+                return span.left_out
+    return ()
 
 
 def count_rewinds(timeline: Timeline) -> int:
