@@ -3,7 +3,7 @@
 
 # what the tests need: every harness and client, and a sandbox for the benchmark's evaluators
 TESTED := mini,smolagents,qwen,langchain,clients,dev
-DEBIAN := git bubblewrap
+DEBIAN := git bubblewrap sqlite3 patch openssl
 
 EXTRAS_smolagents := smolagents
 EXTRAS_qwen-agent := qwen

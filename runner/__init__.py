@@ -1,1 +1,1 @@
-"""The runner: one agent on one task under one strategy, and batches of these."""
+"""Runs agents on tasks under a strategy, one or in batches; nothing of it is written yet."""
