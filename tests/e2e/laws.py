@@ -91,7 +91,7 @@ def _memory_places(arrived: Arrived, note: str) -> list[int]:
     return [
         index
         for index, message in enumerate(arrived.request.messages)
-        if message["role"] in ("system", "user") and note in str(message.get("content"))
+        if _is_memory(message) and note in str(message.get("content"))
     ]
 
 

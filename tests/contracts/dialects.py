@@ -1,0 +1,85 @@
+"""How the agent of each harness speaks: what a contract test has it say, and what it reads in a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest
+from harness_adapters.scripted_request import text_of
+from tests.adapters import code_steps
+from tests.e2e import steps
+
+Call = tuple[str, dict[str, str]]
+
+
+class Dialect(Protocol):
+    """One harness's way to write calls down."""
+
+    def say(self, mark: str, calls: Sequence[Call]) -> ScriptedAnswer:
+        """An answer that says `say-<mark>` and makes these calls, in this order."""
+        ...
+
+    def submit(self, mark: str) -> ScriptedAnswer:
+        """An answer that submits."""
+        ...
+
+    def uid_of(self, request: ScriptedRequest, mark: str) -> str:
+        """The id that the newest list of candidates gives to the answer `say-<mark>`."""
+        ...
+
+    def told(self, request: ScriptedRequest) -> str:
+        """All that tools have answered."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ByCalls:
+    """Tool calls of chat completions. `by_text`: a plain answer submits, and no command does."""
+
+    by_text: bool
+
+    def say(self, mark: str, calls: Sequence[Call]) -> ScriptedAnswer:
+        return ScriptedAnswer(f"say-{mark}", calls)
+
+    def submit(self, mark: str) -> ScriptedAnswer:
+        return ScriptedAnswer(f"say-{mark}") if self.by_text else steps.submit(mark)
+
+    def uid_of(self, request: ScriptedRequest, mark: str) -> str:
+        return steps.uid_of(request, mark)
+
+    def told(self, request: ScriptedRequest) -> str:
+        return "\n".join(steps.results(request))
+
+
+@dataclass(frozen=True, slots=True)
+class ByCode:
+    """Code: tools are functions, and what is printed is read."""
+
+    def say(self, mark: str, calls: Sequence[Call]) -> ScriptedAnswer:
+        return code_steps.code(mark, "\n".join(map(self._line, calls)))
+
+    def submit(self, mark: str) -> ScriptedAnswer:
+        return code_steps.code(mark, "final_answer('done')")
+
+    def uid_of(self, request: ScriptedRequest, mark: str) -> str:
+        return code_steps.uid_of(request, mark)
+
+    def told(self, request: ScriptedRequest) -> str:
+        return "\n".join(text_of(message) for message in request.messages if message["role"] == "user")
+
+    @staticmethod
+    def _line(call: Call) -> str:
+        name, arguments = call
+        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        return f"print({name}({given}))"
+
+
+DIALECTS: dict[str, Dialect] = {
+    "mini-swe-agent": ByCalls(by_text=False),
+    "smolagents": ByCode(),
+    "qwen-agent": ByCalls(by_text=True),
+    "langchain": ByCalls(by_text=True),
+}
+"""One for each entry of the table of harnesses."""
