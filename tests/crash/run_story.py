@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agentrewind.layer import INTERRUPTED
-from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest
+from harness_adapters.scripted import Policy, ScriptedAnswer, ScriptedRequest
 from harness_adapters.scripted_request import calls_of
 from tests.e2e.laws import check_laws
 from tests.e2e.stage import Manifest, Stage
@@ -91,10 +91,10 @@ def _memory_place(request: ScriptedRequest) -> int | None:
 
 
 @contextlib.contextmanager
-def play(base: Path, harness: str = SMALL) -> Iterator[Stage]:
+def play(base: Path, harness: str = SMALL, *, policy: Policy | None = None) -> Iterator[Stage]:
     """A stage for the story; whatever was started from it is ended afterwards."""
-    base.mkdir()
-    with Stage(base=base, policy=Story(harness)) as stage:
+    base.mkdir(exist_ok=True)
+    with Stage(base=base, policy=policy or Story(harness)) as stage:
         stage.write("first", "there from the start\n")
         try:
             yield stage

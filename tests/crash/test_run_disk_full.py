@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest
-from tests.crash.run_story import MINI, SHELL, SMALL, SUBMIT, Story, undisturbed_files
+from tests.crash.run_story import MINI, SHELL, SMALL, SUBMIT, Story, play, undisturbed_files
 from tests.e2e.laws import check_laws
 from tests.e2e.stage import Ended, Stage
 from tests.e2e.steps import marked
@@ -60,8 +60,7 @@ def test_a_full_store_stops_the_run_before_the_next_effect(
             filler.append(fill(small_store))
         return story(request)
 
-    with Stage(base=tmp_path, policy=policy) as stage:
-        stage.write("first", "there from the start\n")
+    with play(tmp_path, policy=policy) as stage:
         ended = stage.start(harness=harness)
         _says_so(ended)
         assert len(stage.arrivals) == full_at
