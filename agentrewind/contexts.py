@@ -46,7 +46,7 @@ def record(
     root = check_root(Path(workspace).absolute(), home=store, user_home=session.user_home)
     chosen = RunId(run_id or new_run_id(session.clock))
     options = RunOptions(task="", command=(sys.executable, *sys.argv))
-    with WorkspaceLock.acquire(store, root, owner={"run_id": chosen}):
+    with WorkspaceLock.acquire(store, root, owner={"run": chosen, "pid": os.getpid()}):
         declaration = WorkspaceDeclaration(root=str(root), policy=Policy.default().to_json())
         run = RunStore(store).create(
             Header(
@@ -80,7 +80,7 @@ def resume(run_id: str | None = None, home: str | os.PathLike[str] | None = None
     run = RunStore(store).open(run_id) if run_id is not None else session.open_run("last")
     declared = Path(run.timeline().header.workspaces[MAIN_WORKSPACE].root)
     root = check_root(declared, home=store, user_home=session.user_home)
-    with WorkspaceLock.acquire(store, root, owner={"run_id": run.run_id}):
+    with WorkspaceLock.acquire(store, root, owner={"run": run.run_id, "pid": os.getpid()}):
         finish_pending(Place(run=run, root=root, store=_snapshots(store, root)), session.clock)
         with _joined(run, root, store) as layer:
             yield layer

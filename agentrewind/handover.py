@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentrewind.processes import Identity, identity_of
 from agentrewind.replayer import OnDivergence
 from agentrewind.run_store import Run, RunStore
 
@@ -86,10 +87,21 @@ def claim() -> bool:
     if SUPERVISOR not in os.environ:
         return False
     try:
-        os.close(os.open(os.environ.pop(CLAIM, ""), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        file = os.open(os.environ.pop(CLAIM, ""), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except OSError:
         return False
+    os.write(file, b"%d %d" % (identity_of(os.getpid()) or (os.getpid(), 0)))
+    os.close(file)
     return True
+
+
+def claimant(path: Path) -> Identity | None:
+    """The process that joined a script's attempt by this file; it outlives a supervisor that was killed."""
+    try:
+        pid, start = map(int, path.read_bytes().split())
+    except (OSError, ValueError):
+        return None
+    return pid, start
 
 
 def _put_back(name: str, value: str | None) -> None:

@@ -12,7 +12,8 @@ from agentrewind.attempt import report_replay, write_stop
 from agentrewind.capture.install import install_all
 from agentrewind.clock import SystemClock
 from agentrewind.current import current_gate, set_layer
-from agentrewind.handover import EXIT_REWIND, STARTUP, Handover, claim, take
+from agentrewind.errors import StorageError
+from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, STARTUP, Handover, claim, take
 from agentrewind.layer import Layer
 from agentrewind.opening import Place, live_layer, replay_layer
 from agentrewind.processes import die_with_parent
@@ -65,8 +66,14 @@ def _leave(layer: Layer, stack: ExitStack) -> None:
     reason, error = layer.latch.reason, layer.latch.error
     if error is not None:
         write_stop(layer.recorder, error, SystemClock())
-    stack.close()
+    try:
+        stack.close()
+    except StorageError as failed:
+        error = error or failed
+        print(failed, file=sys.stderr)  # noqa: T201 - a script's own standard error
     set_layer(None)
+    if isinstance(error, StorageError):
+        _exit(EXIT_STORAGE)
     if reason is not None:
         _exit(EXIT_REWIND if error is None else error.exit_code)
 

@@ -18,7 +18,7 @@ from agentrewind.adapters import warm_modules
 from agentrewind.clock import Clock
 from agentrewind.durable import storage_error
 from agentrewind.errors import DamagedError
-from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE
+from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, claimant
 from agentrewind.launch import claim_path, compose
 from agentrewind.opening import Place, open_workspace
 from agentrewind.options import RunOptions
@@ -128,10 +128,13 @@ class Supervisor:
         timeline = self._run.timeline()
         unfinished = [each for each in timeline.started_unfinished() if each.tool_name is not None]
         keep = frozenset(unfinished[0].processes) if unfinished else None
+        script = claimant(claim_path(self._place))
 
         def belongs(process: Process) -> bool:
             if process.pid in self._starter.own:
                 return False
+            if process.identity == script:
+                return True
             if "agentrewind.attempt" in process.command or "agentrewind.warm" in process.command:
                 return True
             return keep is not None and process.identity not in keep

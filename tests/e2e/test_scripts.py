@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from agentrewind.processes import marked
 from harness_adapters.scripted import ScriptedModel
 from harness_adapters.scripted_answer import ScriptedAnswer
 from harness_adapters.scripted_policy import from_steps
@@ -146,3 +147,39 @@ def test_a_command_that_cannot_be_joined_is_an_error(desk: Desk) -> None:
     assert "no Python process" in result["detail"]
     missing = ["run", "--json", "--workspace", str(desk.root / "ws"), "--", "no-such-program"]
     assert "cannot be started" in desk.command(*missing, expect=2)["error"]["message"]
+
+
+def test_a_script_behind_a_shell_that_outlives_its_supervisor_is_ended_on_resume(desk: Desk) -> None:
+    (desk.root / "ws").mkdir()
+    script = desk.root / "agent.py"
+    script.write_text(
+        "import os, signal, time\n"
+        "import agentrewind\n"
+        "from agentrewind.current import current_layer\n"
+        f"marks = {str(desk.root / 'effects')!r}\n"
+        "def mark(text):\n"
+        "    with open(marks, 'a') as file: file.write(text + '\\n')\n"
+        "agentrewind.call_tool('first', {}, lambda: mark('first'))\n"
+        f"if not os.path.exists({str(desk.root / 'killed')!r}):\n"
+        f"    open({str(desk.root / 'killed')!r}, 'w').close()\n"
+        "    shell = os.getppid()\n"
+        "    supervisor = int(open(f'/proc/{shell}/stat').read().rsplit(')', 1)[1].split()[1])\n"
+        "    os.kill(supervisor, signal.SIGKILL)\n"
+        "    time.sleep(60)\n"
+        "    mark('ghost')\n"
+        "mark('end')\n"
+    )
+    words = ["run", "--json", "--workspace", str(desk.root / "ws"), "--"]
+    environment = {**os.environ, "AGENTREWIND_HOME": str(desk.root / "home")}
+    killed = subprocess.run(
+        [sys.executable, "-m", "agentrewind.cli", *words, "sh", "-c", f"{sys.executable} {script}; exit $?"],
+        env=environment,
+        capture_output=True,
+        check=False,
+        cwd=EXAMPLES.parent,
+    )
+    assert killed.returncode == -9
+    result = desk.command("run", "--resume", "last", "--json")
+    assert result["state"] == "accepted", result
+    assert desk.effects == ["first", "end"]
+    assert marked(result["run_id"]) == []
