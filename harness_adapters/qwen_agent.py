@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from qwen_agent.llm.schema import ASSISTANT, FUNCTION, USER, ContentItem, Messag
 from qwen_agent.tools.base import BaseTool
 
 from agentrewind.adapters import AgentOutcome, Assignment
-from agentrewind.capture.gate import is_inside
+from agentrewind.capture.gate import is_inside, parent_of
 from agentrewind.errors import AgentRewindError, UsageError
 from agentrewind.jsonform import to_json
 from agentrewind.layer import Layer
@@ -192,7 +192,7 @@ def _routed(agent: Any, layer: Layer) -> Callable[..., Any]:
             tool_name,
             _arguments(tool_args),
             perform,
-            tool_call_id=_call_id(kwargs.get("messages", ())),
+            tool_call_id=_call_id(kwargs.get("messages", ()), () if answer is None else parent_of(answer)),
             parent=None if answer is None else answer.record_uid,
         )
         return live[0] if live else _decode(result.value)
@@ -216,8 +216,12 @@ def _check(agent: Any) -> None:
         raise UsageError(f"{name}: with cache_dir calls are answered without the provider; leave it out")
 
 
-def _call_id(messages: Sequence[Any]) -> str | None:
-    """The id of the call that is next: of the last answer's calls, the first without a result."""
+def _call_id(messages: Sequence[Any], given: Container[str]) -> str | None:
+    """The id of the call that is next: of the last answer's calls, the first without a result.
+
+    None where the provider has `given` no such id: with tools in the prompt the package counts the calls of
+    an answer, from 1 in each.
+    """
     results = 0
     while results < len(messages) and messages[-1 - results].role == FUNCTION:
         results += 1
@@ -229,8 +233,8 @@ def _call_id(messages: Sequence[Any]) -> str | None:
             calls.insert(0, message)
     if results >= len(calls):
         return None
-    found = (calls[results].extra or {}).get("function_id")
-    return str(found) if found else None
+    found = str((calls[results].extra or {}).get("function_id"))
+    return found if found in given else None
 
 
 def _arguments(given: str | dict[str, Any]) -> object:
