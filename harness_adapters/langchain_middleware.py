@@ -17,7 +17,7 @@ from agentrewind.current import current_layer
 from agentrewind.layer import Layer, ToolResult
 from agentrewind.own_tools import rewind_tools
 from harness_adapters.call_order import CallOrder, Wanted
-from harness_adapters.langchain_values import decode_result, encode_result
+from harness_adapters.langchain_values import OUTCOMES, decode_result, encode_result
 
 Handler = Callable[[Any], Any]
 AsyncHandler = Callable[[Any], Awaitable[Any]]
@@ -122,7 +122,10 @@ class RoutedCalls:
         live: list[Any] = []
 
         def perform() -> object:
-            live.append(handler(request))
+            try:
+                live.append(handler(request))
+            except OUTCOMES as outcome:
+                live.append(outcome)
             return encode_result(live[0])
 
         with self._order.turn(*_place(request)):
@@ -133,7 +136,7 @@ class RoutedCalls:
                 tool_call_id=call_id,
                 interrupted=_interrupted,
             )
-        return live[0] if live else _message(request, result, ours=ours)
+        return _given(live[0] if live else _message(request, result, ours=ours))
 
     async def awrap(self, request: Any, handler: AsyncHandler) -> Any:
         """The same in an event loop."""
@@ -144,7 +147,10 @@ class RoutedCalls:
         live: list[Any] = []
 
         async def perform() -> object:
-            live.append(await handler(request))
+            try:
+                live.append(await handler(request))
+            except OUTCOMES as outcome:
+                live.append(outcome)
             return encode_result(live[0])
 
         async with self._order.aturn(*_place(request)):
@@ -155,7 +161,7 @@ class RoutedCalls:
                 tool_call_id=call_id,
                 interrupted=_interrupted,
             )
-        return live[0] if live else _message(request, result, ours=ours)
+        return _given(live[0] if live else _message(request, result, ours=ours))
 
 
 def _message(request: Any, result: ToolResult, *, ours: bool) -> Any:
@@ -164,6 +170,12 @@ def _message(request: Any, result: ToolResult, *, ours: bool) -> Any:
     if ours and not isinstance(result.value, dict):
         return ToolMessage(content=str(result.value), name=call["name"], tool_call_id=call["id"] or "")
     return decode_result(result.value, tool_call_id=call["id"])
+
+
+def _given(value: Any) -> Any:
+    if isinstance(value, OUTCOMES):
+        raise value
+    return value
 
 
 def _interrupted(text: str) -> dict[str, str]:

@@ -1,5 +1,8 @@
 """What a tool of LangGraph gave, for the log and back: messages, commands, and plain JSON in them.
 
+A tool that stops to ask somebody (`interrupt`), or hands over to the graph around it, has given something as
+well; both come as exceptions that are no failures.
+
 What JSON cannot hold is left as it is, and the recorder then refuses it with the place where it stands.
 """
 
@@ -9,11 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage, message_to_dict, messages_from_dict
-from langgraph.types import Command, Send
+from langgraph.errors import GraphInterrupt, ParentCommand
+from langgraph.types import Command, Interrupt, Send
 
 from agentrewind.errors import DamagedError
 from agentrewind.records import Json, JsonObject
 from harness_adapters.shell import exit_code_in
+
+OUTCOMES = (GraphInterrupt, ParentCommand)
+"""Exceptions by which a tool gives something to its graph."""
 
 _COMMAND = ("graph", "update", "resume", "goto")
 _SIGN = "$"
@@ -36,7 +43,7 @@ def encode_result(value: Any) -> object:
 
 
 def decode_result(value: Json, *, tool_call_id: str | None) -> Any:
-    """The result again. Raises DamagedError for what was no result."""
+    """The result again; one of `OUTCOMES` is to be raised. Raises DamagedError for what was no result."""
     if not isinstance(value, dict):
         raise DamagedError(f"a recorded result of a LangGraph tool is a {type(value).__name__}")
     if "returned" in value:
@@ -47,12 +54,6 @@ def decode_result(value: Json, *, tool_call_id: str | None) -> Any:
 
 def _encode(value: Any) -> Any:
     match value:
-        case BaseMessage():
-            return {"$message": message_to_dict(value)}
-        case Send():
-            return {"$send": [value.node, _encode(value.arg)]}
-        case Command():
-            return {"$command": {name: _encode(getattr(value, name)) for name in _COMMAND}}
         case tuple():
             return {"$tuple": [_encode(item) for item in value]}
         case list():
@@ -62,7 +63,27 @@ def _encode(value: Any) -> Any:
             looks_tagged = len(plain) == 1 and str(next(iter(plain))).startswith(_SIGN)
             return {"$mapping": plain} if looks_tagged else plain
         case _:
+            return _encode_object(value)
+
+
+def _encode_object(value: Any) -> Any:
+    match value:
+        case BaseMessage():
+            return {"$message": message_to_dict(value)}
+        case GraphInterrupt():
+            return {"$interrupt": [_interrupt(each) for each in value.args[0]]}
+        case ParentCommand():
+            return {"$parent": _encode(value.args[0])}
+        case Send():
+            return {"$send": [value.node, _encode(value.arg)]}
+        case Command():
+            return {"$command": {name: _encode(getattr(value, name)) for name in _COMMAND}}
+        case _:
             return value
+
+
+def _interrupt(interrupt: Any) -> Any:
+    return {name: _encode(getattr(interrupt, name)) for name in ("value", "id", "response_schema")}
 
 
 def _decode(value: Json) -> Any:
@@ -83,6 +104,11 @@ def _tagged(tag: str, inner: Json) -> Any:
             return messages_from_dict([inner])[0]
         case "$send", [str() as node, argument]:
             return Send(node, _decode(argument))
+        case "$interrupt", list():
+            asked = [Interrupt(**_mapping(each)) for each in inner if isinstance(each, dict)]
+            return GraphInterrupt(tuple(asked))
+        case "$parent", dict():
+            return ParentCommand(_decode(inner))
         case "$command", dict():
             return Command(**_mapping(inner))
         case "$tuple", list():
