@@ -56,7 +56,7 @@ def tree(story: Story, *, width: int, live: bool = False) -> list[Line]:
 def entry_line(entry: Entry, *, width: int, rail: str = "", live: bool = False) -> Line:
     """One entry on one line of at most `width` columns."""
     indent = "     " if entry.sort in _DEEP else ""
-    name = f"{entry.uid}  " if entry.uid and entry.sort is not Sort.TROUBLE else ""
+    name = f"{one_line(entry.uid)}  " if entry.uid and entry.sort is not Sort.TROUBLE else ""
     text = _MARKS.get(entry.sort, "") + (_first_line(entry.text) if entry.sort is Sort.CALL else entry.text)
     outcome = entry.outcome
     if entry.running:
