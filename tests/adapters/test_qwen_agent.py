@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -101,7 +101,9 @@ class World:
             "generate_cfg": {"use_raw_api": self.native},
         }
         tools = [Marking(self), Items(self), Plain(self), Fail(self)]
-        agent = kind(function_list=tools, llm=llm, system_message="You are a test.", **given)
+        # the package makes folders for documents wherever it is
+        with chdir(self.attempts.base):
+            agent = kind(function_list=tools, llm=llm, system_message="You are a test.", **given)
         if self.native:
             adapter.name_results_as_openai(agent.llm)
         return agent
