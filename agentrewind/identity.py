@@ -76,16 +76,10 @@ class Conversations:
         plain_tools = to_json(tools)
         conversation = self._conversation(messages)
         known = self._known.get(conversation)
-        normal: list[JsonObject] = []
-        chain: list[bytes] = []
-        shared = known is not None
-        for position, message in enumerate(messages):
-            if shared and known is not None:
-                if _is_known(known, position, message):
-                    normal.append(known.messages[position])
-                    chain.append(known.chain[position])
-                    continue
-                shared = False
+        kept = _kept(known, messages) if known is not None else 0
+        normal: list[JsonObject] = list(known.messages[:kept]) if known is not None else []
+        chain: list[bytes] = list(known.chain[:kept]) if known is not None else []
+        for message in messages[kept:]:
             plain = _object(message)
             previous = chain[-1] if chain else b""
             normal.append(plain)
@@ -140,13 +134,18 @@ class Conversations:
         )
 
 
-def _is_known(known: _Known, position: int, message: object) -> bool:
-    if position >= len(known.messages) or known.messages[position] != message:
-        return False
+def _kept(known: _Known, messages: Sequence[object]) -> int:
+    """How many messages at the beginning are those that are known."""
+    kept = min(len(known.messages), len(messages))
+    # as a whole first: one by one, a long list would cost more at every call than all that is new in it
+    if known.messages[:kept] != tuple(messages[:kept]):
+        pairs = zip(known.messages, messages, strict=False)
+        kept = next((place for place, (old, now) in enumerate(pairs) if old != now), 0)
     # 1, True and 1.0 are equal to Python and three different texts in JSON
-    return position not in known.numbered or (
-        canonical_bytes(_object(message)) == canonical_bytes(known.messages[position])
-    )
+    for place in sorted(place for place in known.numbered if place < kept):
+        if canonical_bytes(_object(messages[place])) != canonical_bytes(known.messages[place]):
+            return place
+    return kept
 
 
 def _has_number(value: Json) -> bool:
