@@ -29,6 +29,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from workspace import Cost, grow, machine, median
+
 from agentrewind.capture.gate import Call
 from agentrewind.capture.install import install_all
 from agentrewind.capture.litellm_calls import CHAT, LitellmCall
@@ -53,7 +55,6 @@ from agentrewind.rewind.tools import openai_tools
 from agentrewind.run_store import Run, RunStore
 from agentrewind.workspace.policy import Policy
 from harness_adapters.scripted import NoAnswerError, ScriptedAnswer, ScriptedModel, ScriptedRequest
-from workspace import Cost, grow, machine, median
 
 CLOCK = SystemClock()
 KEY = "sk-scripted-benchmark"
