@@ -209,31 +209,36 @@ def overhead(base: Path, files: int, steps: int) -> Overhead:
     place = create_run(base, "live", root)
     found = Overhead([], [], [], [], [], [], [])
     bare, joined, meter = Talk(), Talk(), Meter()
-    full = 0
+    full, elsewhere = 0, base / "elsewhere.py"
     with server() as url, opened(place) as layer:
         asked: dict[str, Any] = {"model": MODEL, "tools": TOOLS, "api_base": url, "api_key": KEY}
         original = getattr(litellm.completion, "__agentrewind__", bare_completion)
 
-        def work(number: int) -> dict[str, Any]:
-            paths[number % len(paths)].write_text(words(number, 1500))
+        def work(number: int, place: Path) -> dict[str, Any]:
+            place.write_text(words(number, 1500))
             return outcome(number)
 
         def bare_step(number: int) -> None:
+            set_layer(None)  # what litellm calls in its turn is wrapped as well
             cost, response = meter.measure(lambda: original(messages=bare.messages, **asked))
             found.bare_llm.append(cost)
             call = bare.heard(response)
-            cost, output = meter.measure(lambda: work(number))
+            cost, output = meter.measure(lambda: work(number, elsewhere))
             found.bare_tool.append(cost)
             bare.did(call, output)
 
         def joined_step(number: int) -> None:
+            set_layer(layer)
             cost, response = meter.measure(lambda: litellm.completion(messages=joined.messages, **asked))
             found.llm.append(cost)
             found.camera.append(meter.camera)
             call = joined.heard(response)
             arguments = json.loads(call["function"]["arguments"])
+            performed = partial(work, number, paths[number % files])
             cost, result = meter.measure(
-                lambda: layer.run_tool("bash", arguments, lambda: work(number), tool_call_id=call["id"])
+                lambda: layer.run_tool(
+                    "bash", arguments, lambda: work(number, paths[number]), tool_call_id=call["id"]
+                )
             )
             found.tool.append(cost)
             joined.did(call, result.value)
