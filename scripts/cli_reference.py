@@ -49,6 +49,8 @@ _DOCUMENTS = {
     "restore": "`created`, `modified`, `deleted`, `kept`, `outside`, `verified` (null on a dry run), "
     "`touched`, `lost_commits`, `commit`, `undone`.",
     "undo": "The fields of `restore`; `undone` says what was taken back.",
+    "gc": "`size_before`, `size_after` (bytes), `runs_dropped`, `objects_dropped`, `swept`, `busy`, "
+    "`within_budget`.",
     "verify": "`sound`, `runs` (`run_id`, `sound`, `log`, `harmless`, `snapshots`, `nodes`, `restorable`, "
     "`replayable`).",
 }

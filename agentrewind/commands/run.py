@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentrewind.commands.harnesses import HARNESS_HELP
 from agentrewind.commands.output import emit, json_option
 from agentrewind.commands.session import Session
 from agentrewind.errors import UsageError
@@ -29,7 +30,7 @@ _NEEDED = ("harness", "model", "workspace", "task")
 
 
 @click.command("run")
-@click.option("--harness", metavar="NAME", help="Agent framework: mini-swe-agent, or package.module:Adapter.")
+@click.option("--harness", metavar="NAME", help=HARNESS_HELP)
 @click.option("--model", metavar="MODEL", help="Model name as the harness's client takes it.")
 @click.option("--workspace", metavar="DIR", type=click.Path(path_type=Path), help="Where the agent works.")
 @click.option("--task", metavar="TEXT|@FILE", help="What the agent is to do, or a file that says it.")
@@ -131,9 +132,8 @@ def _refuse_others(context: click.Context) -> None:
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name not in allowed and source is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError(
-                f"{parameter.opts[0]} cannot be given with --resume: a run keeps what it was started with"
-            )
+            name = "COMMAND" if isinstance(parameter, click.Argument) else parameter.opts[0]
+            raise UsageError(f"{name} cannot be given with --resume: a run keeps what it was started with")
 
 
 def _require(given: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentrewind.commands.harnesses import HARNESS_HELP
 from agentrewind.commands.output import emit, json_option, say
 from agentrewind.commands.session import Session
 from agentrewind.errors import UsageError
@@ -34,7 +35,7 @@ HARNESS = "mini-swe-agent"
     show_default=True,
     help="The agent with rewind, or the same agent without it, which cannot succeed.",
 )
-@click.option("--harness", metavar="NAME", default=HARNESS, show_default=True, help="Agent framework.")
+@click.option("--harness", metavar="NAME", default=HARNESS, show_default=True, help=HARNESS_HELP)
 @click.option("--model", metavar="NAME", help="A real model of a real provider instead of the scripted one.")
 @click.option(
     "--workspace",
