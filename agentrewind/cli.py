@@ -6,16 +6,20 @@ stand above this package can be named without being imported.
 
 from __future__ import annotations
 
+import errno
 import os
 import pkgutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 import click
 
 from agentrewind import __version__
 from agentrewind.clock import SystemClock
+from agentrewind.commands import exit_codes
 from agentrewind.commands.session import Session
 from agentrewind.errors import AgentRewindError
 
@@ -37,8 +41,8 @@ COMMANDS = {
 }
 """Name, where it is, and its short help, which stands here so that `--help` imports none of them."""
 
-EXIT_INTERRUPTED = 130
-EXIT_CLOSED_PIPE = 141
+
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class CommandTable(click.Group):
@@ -99,7 +103,9 @@ def _run(given: Sequence[str]) -> int:
                 stream.flush()
     except BrokenPipeError:
         _swallow_output()
-        return EXIT_CLOSED_PIPE
+        return exit_codes.CLOSED_PIPE
+    except OSError as error:
+        return _refused_by_system(error, as_json=as_json)
     return code
 
 
@@ -121,7 +127,7 @@ def _invoke(given: Sequence[str], *, as_json: bool) -> int:
         raise BrokenPipeError from error
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
-        return EXIT_INTERRUPTED
+        return exit_codes.INTERRUPTED
     return code if isinstance(code, int) else 0
 
 
@@ -135,10 +141,21 @@ def _tell(error: Exception, message: str, code: int, *, as_json: bool) -> int:
     return code
 
 
-def _swallow_output() -> None:
-    """The reader is gone: let what is still buffered go nowhere, so that the interpreter ends in peace."""
+def _refused_by_system(error: OSError, *, as_json: bool) -> int:
+    """What failed is a file with a name, or the output: the store has errors of its own."""
+    reason = error.strerror or str(error)
+    if error.filename is None and error.errno in _CANNOT_WRITE:
+        _swallow_output(sys.stdout)
+        with suppress(OSError):
+            _tell(error, f"the output cannot be written: {reason}", 1, as_json=False)
+        return 1
+    return _tell(error, f"{error.filename or 'the system refused'}: {reason}", 1, as_json=as_json)
+
+
+def _swallow_output(*streams: TextIO | None) -> None:
+    """Let what is still buffered go nowhere, so that the interpreter ends in peace; both streams if none."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in streams or (sys.stdout, sys.stderr):
         if stream is not None:
             os.dup2(nowhere, stream.fileno())
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import click
 
+from agentrewind.commands import exit_codes
 from agentrewind.commands.output import counted, say
 from agentrewind.commands.session import Session
 from agentrewind.display import Follower, make_display
@@ -47,10 +50,11 @@ def see_through(
     """Run `begin` with a display; an error after the run exists says how to go on with it.
 
     With `as_json` nothing goes to standard output, and progress to standard error only if that is a
-    terminal.
+    terminal. A run that Ctrl-C stopped has the exit code of one that was interrupted.
     """
     watched = Watched()
     with _resumable(watched), contextlib.ExitStack() as stack:
+        signals = stack.enter_context(_signals_seen())
         stream = sys.stderr if as_json else sys.stdout
         follower: Follower | None = None
         if stream is not None and (not as_json or stream.isatty()):
@@ -59,7 +63,8 @@ def see_through(
         def created(run: Run) -> None:
             watched.runs.append(run)
             if not as_json:
-                say(f"run {run.run_id}", style="strong")
+                with contextlib.suppress(OSError):  # a run goes on though nobody can read of it
+                    say(f"run {run.run_id}", style="strong")
             if follower is not None:
                 follower.follow(run)
 
@@ -74,8 +79,35 @@ def see_through(
                 start=Start(start),
             )
         )
+        if result.state == "stopped" and signal.SIGINT in signals():
+            result = replace(result, exit_code=exit_codes.INTERRUPTED)
     assert watched.run is not None
     return watched.run, result
+
+
+@contextlib.contextmanager
+def _signals_seen() -> Iterator[Callable[[], bytes]]:
+    """Tells which signals came so far, by number, whoever handled them.
+
+    The supervisor hands a Ctrl-C on to the agent, so none is raised here.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+
+    def seen() -> bytes:
+        try:
+            return os.read(reading, 4096)
+        except BlockingIOError:
+            return b""
+
+    try:
+        yield seen
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(reading)
+        os.close(writing)
 
 
 def document(run: Run, result: RunResult) -> JsonObject:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,20 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     return desk
 
 
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Where such a run was made, and a copy of all that it left there."""
+    base = tmp_path_factory.mktemp("rewound")
+    tell_story(Desk(base=base))
+    copy = base.with_name(f"{base.name}-kept")
+    shutil.copytree(base, copy, symlinks=True)
+    return base, copy
+
+
 @pytest.fixture
-def rewound(desk: Desk) -> Desk:
-    """The same on a desk of one's own."""
-    tell_story(desk)
-    return desk
+def rewound(kept: tuple[Path, Path]) -> Desk:
+    """The same on a desk of one's own: put back as it was, at the path that the log names."""
+    base, copy = kept
+    shutil.rmtree(base)
+    shutil.copytree(copy, base, symlinks=True)
+    return Desk(base=base)

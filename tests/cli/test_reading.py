@@ -250,14 +250,30 @@ def test_a_relative_home_is_taken_from_the_present_folder(told: Desk) -> None:
     assert len(json.loads(told.call("list", "--json", environment=relative).stdout)) == 1
 
 
-def test_a_home_that_cannot_be_written(desk: Desk) -> None:
-    (desk.base / "home").write_text("a file stands where the folder should be")
-    done = desk.call(*desk.run_arguments(["submit"]))
-    assert done.returncode in (1, 4), done.stderr
-    assert "error: " in done.stderr
-    assert "Traceback" not in done.stderr
-    listed = desk.call("list")
+@pytest.mark.parametrize("home", ["/dev/null", "/proc/self/nowhere"])
+def test_a_home_that_cannot_be_written(desk: Desk, home: str) -> None:
+    unwritable = desk.environment(AGENTREWIND_HOME=home)
+    done = desk.call(*desk.run_arguments(["submit"]), "--json", environment=unwritable)
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["error"]["type"] == "StorageError"
+    assert home in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert desk.live_calls() == 0
+    listed = desk.call("list", environment=unwritable)
+    assert (listed.returncode, home in listed.stdout + listed.stderr) in ((0, True), (4, True))
     assert "Traceback" not in listed.stderr
+
+
+@pytest.mark.parametrize("command", ["list", "log last", "log last --json", "show last rec_000001"])
+def test_a_full_disk_behind_the_output_is_told(told: Desk, command: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{' '.join(PROGRAM)} {command} > /dev/full"],
+        env=told.environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == b"error: the output cannot be written: No space left on device\n"
 
 
 def test_an_unknown_command_and_option_are_usage_errors(told: Desk) -> None:

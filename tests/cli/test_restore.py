@@ -99,7 +99,8 @@ def test_changes_from_outside_stop_a_restore_unless_somebody_says(rewound: Desk)
 def test_a_change_from_outside_during_the_run_counts_too(desk: Desk) -> None:
     """The provider writes into the workspace while it answers, which no tool call did."""
     mine = desk.workspace / "mine.txt"
-    desk.json(*desk.run_arguments(["sh true", f"touch {mine}", "sh echo two > b.txt", "say done"]), code=1)
+    touch = f"touch {mine} {desk.home / 'runs'}"
+    desk.json(*desk.run_arguments(["sh true", touch, "sh echo two > b.txt", "say done"]), code=1)
     error = desk.json("restore", "last", "rec_000001", "--in-place", code=5)["error"]
     assert "mine.txt" in error["message"]
     desk.json("restore", "last", "rec_000001", "--in-place", "--outside", "keep")

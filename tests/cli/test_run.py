@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -42,6 +43,38 @@ def test_a_run_goes_on_when_nobody_reads_its_progress(desk: Desk) -> None:
     )
     assert b"Traceback" not in done.stderr
     assert desk.json("list")[0]["state"] == "accepted"
+
+
+def test_a_run_goes_on_when_its_output_cannot_be_written(desk: Desk) -> None:
+    arguments = shlex.join([*PROGRAM, *desk.run_arguments(["sh echo one > a.txt", "submit"])])
+    done = subprocess.run(
+        ["bash", "-c", f"{arguments} > /dev/full"], env=desk.environment(), capture_output=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == b"error: the output cannot be written: No space left on device\n"
+    assert desk.json("list")[0]["state"] == "accepted"
+
+
+@pytest.mark.parametrize("no_color", ["1", None])
+def test_a_live_tree_shows_nothing_that_a_terminal_would_obey(desk: Desk, no_color: str | None) -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07\x1b[31;45m[bold]rot[/bold]\u202e\r\x9b1A"
+    plan = [f"sh printf '%s' '{evil}' > '{evil}'", f"say {evil}"]
+    command = shlex.join([*PROGRAM, *desk.run_arguments(plan)])
+    done = subprocess.run(
+        ["script", "-qec", f"stty cols 120 rows 40; {command}", "/dev/null"],
+        env=desk.environment(TERM="xterm-256color", NO_COLOR=no_color),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout
+    assert "[bold]rot[/bold]" in done.stdout
+    assert not set(done.stdout) & set("\x07\u202e\x9b")
+    for sequence in ("\x1b[2J", "\x1b]", "\x1b[31;45m"):
+        assert sequence not in done.stdout
+    coloured = re.search(r"\x1b\[[0-9;]*3[0-7]m", done.stdout) is not None
+    assert coloured is (no_color is None)
 
 
 def test_a_rejected_run_ends_with_code_1(desk: Desk) -> None:
@@ -190,11 +223,13 @@ def test_a_live_run_is_running_owns_its_workspace_and_is_stopped_by_ctrl_c(desk:
         assert "in use by" in second.stderr
         refused = desk.call("restore", "last", "rec_000001", "--in-place")
         assert refused.returncode == 5, refused.stderr
-        os.kill(child.pid, signal.SIGINT)
+        os.killpg(child.pid, signal.SIGINT)  # as a terminal does it
         out, err = child.communicate(timeout=30)
     finally:
         child.kill()
     assert b"Traceback" not in err
+    assert f"agentrewind run --resume {desk.only_run().run_id}".encode() in err
+    assert child.returncode == 130
     report = json.loads(out)
     assert report["state"] == "stopped"
     assert desk.json("list")[0]["state"] in ("stopped", "interrupted")
@@ -205,7 +240,11 @@ def test_a_live_run_is_running_owns_its_workspace_and_is_stopped_by_ctrl_c(desk:
     ("given", "says"),
     [
         (["--", "python", "agent.py", "--json"], "--workspace"),
+        (["--workspace", ".", "--harness", HARNESS, "--", "python", "agent.py"], "--harness"),
         (["--workspace", ".", "--model", "m", "--", "python", "agent.py"], "--model"),
+        (["--workspace", ".", "--task", "t", "--", "python", "agent.py"], "--task"),
+        (["--workspace", ".", "--config", "a=1", "--", "python", "agent.py"], "--config"),
+        (["--resume", "last", "--", "python", "agent.py"], "COMMAND"),
     ],
 )
 def test_a_command_of_ones_own_says_what_it_needs(desk: Desk, given: list[str], says: str) -> None:

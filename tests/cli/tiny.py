@@ -21,7 +21,8 @@ from agentrewind.records import JsonObject
 class Tiny:
     """Moves: `sh COMMAND`, `submit`, `candidates`, `commit STEP NOTE`, `say TEXT`, which ends the run.
 
-    `fail FILE` is a provider that is down while the file exists, `touch FILE` one that writes to a file.
+    `fail FILE` is a provider that is down while the file exists, `touch FILE RUNS` one that writes to a
+    file once the call before it has its snapshot in a log below RUNS.
     """
 
     def run(self, layer: Layer, assignment: Assignment) -> AgentOutcome:
@@ -102,13 +103,24 @@ def answer_of(move: str, sent: list[JsonObject], *, number: int) -> JsonObject:
             given = {"record_uid": _target(sent, int(step)), "memory_summary": note}
             return _answer("I go back.", number, "backtrack_commit", given)
         case "touch":
-            time.sleep(0.3)  # the snapshot before this call is taken while the provider thinks
-            Path(rest).write_text("from outside")
+            path, _, runs = rest.partition(" ")
+            _wait_for_snapshot(Path(runs), after=f"rec_{2 * number:06}")
+            Path(path).write_text("from outside")
             return _answer("I do nothing.", number, "bash", {"command": "true"})
         case "fail" if Path(rest).exists():
             raise ConnectionError("the provider is down")
         case _:
             return {"content": rest, "tool_calls": []}
+
+
+def _wait_for_snapshot(runs: Path, *, after: str) -> None:
+    """The state after the call before this one is captured while the provider thinks."""
+    wanted = f'"event":"snapshot","record_uid":"{after}"'
+    for _ in range(2000):
+        if any(wanted in path.read_text() for path in runs.glob("*/segment-*.jsonl")):
+            return
+        time.sleep(0.01)
+    raise TimeoutError(f"no snapshot after {after}")
 
 
 def _target(sent: list[JsonObject], step: int) -> str:
