@@ -24,7 +24,7 @@ from agentrewind.run_store import Run, RunStore
 from agentrewind.supervise import finish_pending
 from agentrewind.workspace.lock import WorkspaceLock
 from agentrewind.workspace.policy import Policy
-from agentrewind.workspace.roots import check_root, workspace_directory
+from agentrewind.workspace.roots import check_root, recorded_root, workspace_directory
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def resume(run_id: str | None = None, home: str | os.PathLike[str] | None = None
     store = Path(home) if home is not None else session.home
     run = RunStore(store).open(run_id) if run_id is not None else session.open_run("last")
     declared = Path(run.timeline().header.workspaces[MAIN_WORKSPACE].root)
-    root = check_root(declared, home=store, user_home=session.user_home)
+    root = recorded_root(declared, home=store, user_home=session.user_home)
     with WorkspaceLock.acquire(store, root, owner={"run": run.run_id, "pid": os.getpid()}):
         finish_pending(Place(run=run, root=root, store=_snapshots(store, root)), session.clock)
         with _joined(run, root, store) as layer:

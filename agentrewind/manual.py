@@ -34,7 +34,7 @@ from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.lock import WorkspaceLock
 from agentrewind.workspace.restore import restore_into
-from agentrewind.workspace.roots import check_root, workspace_directory
+from agentrewind.workspace.roots import recorded_root, workspace_directory
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.tracker import Snapshot, Workspace
 
@@ -245,7 +245,7 @@ class _Hands:
 @contextmanager
 def _opened(run: Run, machine: Machine) -> Iterator[_Hands]:
     timeline = run.timeline()
-    root = check_root(_declared_root(timeline), home=machine.home, user_home=machine.user_home)
+    root = recorded_root(_declared_root(timeline), home=machine.home, user_home=machine.user_home)
     with (
         closing(_open_store(machine.home, root)) as store,
         WorkspaceLock.acquire(machine.home, root, owner=_owner(run)),

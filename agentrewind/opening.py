@@ -36,7 +36,10 @@ from agentrewind.rewind.signal import Latch
 from agentrewind.run_store import Run
 from agentrewind.submission import Verdict, accept_all, run_check
 from agentrewind.timeline import Timeline
+from agentrewind.workspace.lock import alone
+from agentrewind.workspace.outside import repositories_outside
 from agentrewind.workspace.policy import Policy
+from agentrewind.workspace.roots import present_root
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.tracker import Workspace
 
@@ -54,8 +57,12 @@ class Place:
 
 
 def open_workspace(place: Place, timeline: Timeline, *, clock: Clock) -> Workspace:
-    """The run's workspace, its snapshots kept under the ref of the current segment."""
+    """The run's workspace, its snapshots kept under the ref of the current segment.
+
+    Raises WorkspaceRefusedError where another directory stands in its place.
+    """
     declaration = timeline.header.workspaces[MAIN_WORKSPACE]
+    present_root(place.root)
     return Workspace(
         root=place.root,
         store=SnapshotStore.open(place.store),
@@ -82,6 +89,7 @@ def live_layer(
 ) -> Iterator[Layer]:
     """The layer of a process that goes live after the recorded prefix; closed with a last snapshot."""
     run = place.run
+    guard = alone(run.directory)
     timeline = run.timeline()
     options = RunOptions.from_json(timeline.header.options)
     if on_divergence is not None:
@@ -153,6 +161,7 @@ def live_layer(
                 _note_audits(files, recorder, clock)
             finally:
                 files.close()
+                guard.close()
 
 
 def _note_audits(files: Workspace, recorder: Recorder, clock: Clock) -> None:
@@ -241,7 +250,11 @@ def _check(options: RunOptions, root: Path) -> Verdict:
 
 def _not_restored(timeline: Timeline) -> tuple[str, ...]:
     policy = Policy.from_json(timeline.header.workspaces[MAIN_WORKSPACE].policy)
-    return tuple(f"files matching {pattern}" for pattern in policy.excluded)
+    root = Path(timeline.header.workspaces[MAIN_WORKSPACE].root)
+    outside = (
+        f"the repository data in {place}, outside the workspace" for place in repositories_outside(root)
+    )
+    return (*(f"files matching {pattern}" for pattern in policy.excluded), *outside)
 
 
 def _verify_checkpoint(

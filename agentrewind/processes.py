@@ -74,6 +74,19 @@ def identity_of(pid: int) -> Identity | None:
     return None if fields[0] in (b"Z", b"X") else (pid, int(fields[19]))
 
 
+def ancestors(pid: int) -> list[int]:
+    """The parent of `pid`, its parent, and so on."""
+    found: list[int] = []
+    while pid > 1:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_bytes()
+        except OSError:
+            break
+        pid = int(stat[stat.rindex(b")") + 2 :].split()[1])
+        found.append(pid)
+    return found
+
+
 def descendants(pid: int) -> list[Process]:
     """Every live process below `pid`, parents first."""
     found: list[Process] = []

@@ -24,7 +24,7 @@ from agentrewind.supervise import Supervisor, Surroundings, refuse_gaps
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.lock import WorkspaceLock
 from agentrewind.workspace.policy import Policy
-from agentrewind.workspace.roots import check_root, workspace_directory
+from agentrewind.workspace.roots import check_root, recorded_root, workspace_directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,16 @@ def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence
         raise UsageError(f"run {run.run_id} is finished ({timeline.state()}); there is nothing to resume")
     if timeline.header.harness is not None:
         check_harness(timeline.header.harness)
-    else:
-        _refuse_unrouted(timeline)
     refuse_gaps(timeline)
+    if timeline.header.harness is None:
+        _refuse_unrouted(timeline)
     declared = Path(timeline.header.workspaces[MAIN_WORKSPACE].root)
-    root = check_root(declared, home=around.home, user_home=around.user_home)
+    if not declared.exists() and timeline.pending_rewind() is None:
+        raise UsageError(
+            f"workspace {declared} is gone; put it back, or bring its files back first: "
+            f"agentrewind restore {run.run_id} NODE --after --in-place --outside revert"
+        )
+    root = recorded_root(declared, home=around.home, user_home=around.user_home)
     with _owning(around, root, run.run_id):
         around.on_created(run)
         place = _place(around.home, run, root)
@@ -92,7 +97,8 @@ def _refuse_unrouted(timeline: Timeline) -> None:
     """Refuse to start a script again whose tools pass the layer by: they would run a second time."""
     path = timeline.path()
     asked = any(isinstance(node, LlmNode) and named_calls(node) for node in path)
-    if asked and not any(isinstance(node, ToolNode) for node in path):
+    begun = any(each.tool_name is not None for each in timeline.started_unfinished())
+    if asked and not begun and not any(isinstance(node, ToolNode) for node in path):
         raise ProtectedError(
             "the agent's tools do not pass the layer, so they would all run again in the workspace; route "
             "them through agentrewind.call_tool. `replay` and `restore` work as they are"

@@ -16,7 +16,7 @@ from agentrewind.errors import StorageError
 from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, STARTUP, Handover, claim, take
 from agentrewind.layer import Layer
 from agentrewind.opening import Place, live_layer, replay_layer
-from agentrewind.processes import die_with_parent
+from agentrewind.processes import ancestors, die_with_parent
 from agentrewind.records import MAIN_WORKSPACE
 from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.signal import LayerSignal
@@ -33,6 +33,9 @@ def join_script() -> None:
     handed = take()
     if os.getppid() == handed.supervisor:
         die_with_parent(handed.supervisor)
+    elif handed.replay is None and handed.supervisor not in ancestors(os.getpid()):
+        # it was killed while this process started, and a resumed run may have another one by now
+        os._exit(1)
     if handed.replay is not None:
         _join_replay(handed, handed.replay)
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 from agentrewind.clock import Clock
@@ -35,6 +36,7 @@ from agentrewind.rewind.memory import compose
 from agentrewind.rewind.resume import fork_of
 from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
+from agentrewind.workspace.outside import repositories_outside
 from agentrewind.workspace.restore import RestoreReport
 
 
@@ -166,6 +168,14 @@ class Rewinding:
         notes = [*self.timeline.memories(), self.asked]
         return list({note.segment: note for note in notes}.values())
 
+    def _left_outside(self) -> list[str]:
+        root = Path(self.timeline.header.workspaces[MAIN_WORKSPACE].root)
+        return [
+            f"The repository's data in {place} lies outside the workspace and was NOT put back: "
+            "branches, index and commits are as they were last."
+            for place in repositories_outside(root)
+        ]
+
     def _lost_variables(self) -> list[str]:
         lost = not_carried(self.timeline, self.asked.target)
         return [f"Variables of your code that could not be brought back: {', '.join(lost)}."] if lost else []
@@ -177,6 +187,7 @@ class Rewinding:
         facts = ["No file in the workspace had changed."]
         if changes:
             facts = [f"{len(changes)} path(s) in the workspace were put back to this point."]
+        facts += self._left_outside()
         lost = restored.get("lost_commits")
         if isinstance(lost, list) and lost:
             facts.append(f"{len(lost)} commit(s) in the workspace's repositories were undone as well.")

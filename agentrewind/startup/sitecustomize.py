@@ -7,6 +7,7 @@ COMMAND's process, and only of that one. The machine's own `sitecustomize`, if a
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -23,9 +24,18 @@ def _run_the_next() -> None:
 
 
 def _join() -> None:
-    from agentrewind.script import join_script
-
-    join_script()
+    try:
+        from agentrewind.script import join_script
+    except ImportError:
+        # another interpreter than the one that has the layer: not the agent's, or told at its end
+        return
+    try:
+        join_script()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the script must not go on without the layer
+        # Python would go on with the script, and everything would happen unrecorded
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.flush()
+        os._exit(getattr(error, "exit_code", 1))
 
 
 _run_the_next()

@@ -7,9 +7,10 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock, lockf
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
 from agentrewind.errors import StorageError, WorkspaceBusyError
 from agentrewind.records import Json, JsonObject
@@ -81,6 +82,28 @@ class WorkspaceLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def alone(directory: Path) -> BinaryIO:
+    """Make this process the only agent process of the run kept in `directory`, until it closes the file.
+
+    Raises WorkspaceBusyError where another one is at work on it: one that outlived its supervisor.
+    """
+    try:
+        file = open(directory / "agent.lock", "ab", opener=_private)  # noqa: SIM115 - held until it is closed
+    except OSError as error:
+        raise StorageError(f"the lock of the run in {directory} cannot be written: {error}") from error
+    try:
+        # a lock of this process alone: a fork of it that outlives it must not hold the run
+        lockf(file, LOCK_EX | LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise WorkspaceBusyError(str(directory), "another agent process of this run") from error
+    return file
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 @contextmanager

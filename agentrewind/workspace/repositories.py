@@ -7,6 +7,7 @@ are in the snapshot that was taken just before, and come back with it.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
@@ -49,7 +50,10 @@ def lost_commits(store: Commits, before: CommitId, after: CommitId) -> tuple[str
         except (MissingSnapshotError, ValueError):
             continue  # the restore itself reports damage; this list is only a service
         where = shown(path) or "."
-        lost += [f"{where}: {sha.decode()} ({ref})" for sha, ref in named.items() if sha not in kept]
+        gone = [
+            (sha, ref) for sha, ref in named.items() if sha not in kept and _may_be_commit(store, ids, sha)
+        ]
+        lost += [f"{where}: {sha.decode()} ({ref})" for sha, ref in gone]
     return tuple(sorted(lost))
 
 
@@ -79,6 +83,17 @@ def _named(store: Directories, repository: DirectoryIds) -> dict[bytes, str]:
             if sha != _NOTHING:
                 found.setdefault(sha, shown(entry.path))
     return found
+
+
+def _may_be_commit(store: Directories, repository: DirectoryIds, sha: bytes) -> bool:
+    """False for what is known to be another kind of object, a tag say; packed objects are not looked into."""
+    found = find(store, repository, b"objects/" + sha[:2] + b"/" + sha[2:])
+    if found is None:
+        return True
+    try:
+        return zlib.decompressobj().decompress(b"".join(contents(store, found)), 16).startswith(b"commit ")
+    except zlib.error:
+        return True
 
 
 def _of_interest(store: Directories, repository: DirectoryIds) -> Iterator[SnapshotEntry]:

@@ -40,6 +40,36 @@ def check_root(root: Path, *, home: Path, user_home: Path | None) -> Path:
     return resolved
 
 
+def recorded_root(root: Path, *, home: Path, user_home: Path | None) -> Path:
+    """The root that a run recorded, as it stands now; made anew, and empty, where it is gone.
+
+    Raises:
+        WorkspaceRefusedError: another directory stands there, or a link leads to one.
+        UsageError: it can be neither used nor made.
+    """
+    present_root(root)
+    return check_root(root, home=home, user_home=user_home)
+
+
+def present_root(root: Path) -> None:
+    """See to it that a recorded root is a directory at its own place, made anew where it is gone.
+
+    Raises as `recorded_root` does.
+    """
+    try:
+        root.mkdir()
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise UsageError(f"workspace {root} is gone and cannot be made anew: {error}") from error
+    resolved = root.resolve()
+    if resolved != root:
+        raise WorkspaceRefusedError(
+            f"the run's workspace {root} now leads to {resolved}, which is another directory and is left "
+            "alone; put the workspace itself back in its place"
+        )
+
+
 def _resolved(root: Path) -> Path:
     try:
         resolved = root.resolve(strict=True)

@@ -19,7 +19,7 @@ def git(directory: Path, *words: str) -> str:
 
 
 @pytest.mark.parametrize("inner", [".", "deep/repo"])
-@pytest.mark.parametrize("act", ["commit", "amend", "branch", "stash", "none"])
+@pytest.mark.parametrize("act", ["commit", "amend", "branch", "stash", "tag", "none"])
 def test_commits_that_a_restore_leaves_without_a_name_are_named(tmp_path: Path, inner: str, act: str) -> None:
     root = tmp_path / "ws"
     repository = root / inner
@@ -43,6 +43,8 @@ def test_commits_that_a_restore_leaves_without_a_name_are_named(tmp_path: Path, 
         git(repository, "commit", "-qam", "two")
         expected = {git(repository, "rev-parse", "HEAD")}
         git(repository, "checkout", "-q", "main")
+    elif act == "tag":
+        git(repository, "tag", "-a", "v1", "-m", "annotated")
     elif act == "stash":
         git(repository, "stash", "-q")
         expected = {git(repository, "rev-parse", "refs/stash")}
