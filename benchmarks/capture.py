@@ -97,12 +97,23 @@ class Meter:
     camera: float = 0.0
 
     def measure(self, action: Callable[[], Any]) -> tuple[Cost, Any]:
+        """The action's cost; its CPU includes what litellm's own threads still do when it has returned."""
         before = camera_cpu()
         wall, cpu = time.perf_counter(), time.process_time()
         value = action()
-        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        wall = time.perf_counter() - wall
+        calm()
+        cpu = time.process_time() - cpu
         self.camera = (camera_cpu() - before) * 1e3
         return Cost(wall * 1e3, cpu * 1e3 - self.camera), value
+
+
+def calm() -> None:
+    """Wait until this process does nothing more in the background."""
+    before, now = -1.0, time.process_time()
+    while now - before > 0.0005:
+        time.sleep(0.002)
+        before, now = now, time.process_time()
 
 
 def camera_cpu() -> float:
@@ -209,14 +220,15 @@ def overhead(base: Path, files: int, steps: int) -> Overhead:
     place = create_run(base, "live", root)
     found = Overhead([], [], [], [], [], [], [])
     bare, joined, meter = Talk(), Talk(), Meter()
+    outcomes = [outcome(number) for number in range(steps)]
     full, elsewhere = 0, base / "elsewhere.py"
     with server() as url, opened(place) as layer:
         asked: dict[str, Any] = {"model": MODEL, "tools": TOOLS, "api_base": url, "api_key": KEY}
         original = getattr(litellm.completion, "__agentrewind__", bare_completion)
 
         def work(number: int, place: Path) -> dict[str, Any]:
-            place.write_text(words(number, 1500))
-            return outcome(number)
+            place.write_text(f"written in step {number}")
+            return outcomes[number]
 
         def bare_step(number: int) -> None:
             set_layer(None)  # what litellm calls in its turn is wrapped as well
@@ -236,9 +248,7 @@ def overhead(base: Path, files: int, steps: int) -> Overhead:
             arguments = json.loads(call["function"]["arguments"])
             performed = partial(work, number, paths[number % files])
             cost, result = meter.measure(
-                lambda: layer.run_tool(
-                    "bash", arguments, lambda: work(number, paths[number]), tool_call_id=call["id"]
-                )
+                partial(layer.run_tool, "bash", arguments, performed, tool_call_id=call["id"])
             )
             found.tool.append(cost)
             joined.did(call, result.value)
@@ -247,7 +257,6 @@ def overhead(base: Path, files: int, steps: int) -> Overhead:
             full += len(json.dumps(joined.messages))
             for step in (bare_step, joined_step) if number % 2 else (joined_step, bare_step):
                 step(number)
-                time.sleep(0.003)  # what litellm does after an answer, in threads, is not the other side's
             found.log_bytes.append(size_of(place.run))
             found.full_bytes.append(full)
     return found
