@@ -62,6 +62,7 @@ ADAPTERS = {
             "minisweagent.agents.default",
             "minisweagent.environments.local",
             "minisweagent.models.litellm_model",
+            "harness_adapters.litellm_first_call",
         ),
     ),
     "smolagents": Entry("harness_adapters.smolagents:SmolagentsAdapter", "smolagents", "smolagents"),
