@@ -84,10 +84,7 @@ class LitellmCall:
 
     def with_sent(self, sent: list[Any]) -> dict[str, Any]:
         """The arguments with this conversation; as they came where it is theirs."""
-        mine = self.route.compared(self.bound)
-        if len(sent) == len(mine) and all(
-            one is other or one == other for one, other in zip(sent, mine, strict=True)
-        ):
+        if sent == self.route.compared(self.bound):
             return self.bound
         return self.route.with_sent(self.bound, sent)
 
