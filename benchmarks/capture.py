@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.tools import openai_tools
 from agentrewind.run_store import Run, RunStore
 from agentrewind.workspace.policy import Policy
-from harness_adapters.scripted import NoAnswerError, ScriptedAnswer, ScriptedModel, ScriptedRequest
+from harness_adapters.scripted import ScriptedAnswer, ScriptedModel, ScriptedRequest
 
 CLOCK = SystemClock()
 KEY = "sk-scripted-benchmark"
@@ -92,20 +92,18 @@ def worker() -> Callable[[ScriptedRequest], ScriptedAnswer]:
 
 @dataclass
 class Meter:
-    """Cost of an action in this process; what the thread that takes snapshots uses is kept apart."""
+    """Cost of an action to the thread that does it; that of the thread that takes snapshots is apart."""
 
     camera: float = 0.0
 
     def measure(self, action: Callable[[], Any]) -> tuple[Cost, Any]:
-        """The action's cost; its CPU includes what litellm's own threads still do when it has returned."""
+        calm()  # litellm goes on in threads of its own after an answer
         before = camera_cpu()
-        wall, cpu = time.perf_counter(), time.process_time()
+        wall, cpu = time.perf_counter(), time.thread_time()
         value = action()
-        wall = time.perf_counter() - wall
-        calm()
-        cpu = time.process_time() - cpu
+        cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
         self.camera = (camera_cpu() - before) * 1e3
-        return Cost(wall * 1e3, cpu * 1e3 - self.camera), value
+        return Cost(wall * 1e3, cpu * 1e3), value
 
 
 def calm() -> None:
@@ -442,28 +440,39 @@ def replay_lines(base: Path, sizes: list[int]) -> list[str]:
 # --- a rewind ---
 
 
-def rewinder(request: ScriptedRequest) -> ScriptedAnswer:
-    """Some steps with edits, then back by one step more each time, then the end."""
-    told = "\n".join(str(message.get("content")) for message in request.messages if message["role"] != "tool")
-    turn = sum(message["role"] == "assistant" for message in request.messages)
-    notes = sum(f"NOTE-{number}." in told for number in range(REWINDS))
-    if turn > STEPS_BEFORE:
-        raise NoAnswerError("the rewind was not done")
-    if notes == 0 and turn < STEPS_BEFORE:
-        edits = " ".join(f"part000/module0{number % 8}/file{turn % 12}.py" for number in range(EDITS))
-        return ScriptedAnswer("edit", [("bash", {"command": f"for f in {edits}; do echo more >> $f; done"})])
-    if notes == REWINDS:
-        return ScriptedAnswer("done", [("bash", {"command": SUBMIT})])
-    target = f"rec_{2 * (STEPS_BEFORE - 1 - notes) + 1:06d}"
-    arguments = {"record_uid": target, "memory_summary": f"NOTE-{notes}.", "reason": "a benchmark"}
-    return ScriptedAnswer("back", [("backtrack_commit", arguments)])
+@dataclass
+class Rewinder:
+    """A policy: steps with edits, then back by one step more each time, then the end.
+
+    `arrivals` holds when the first request of each attempt came: the one live call at its checkpoint.
+    """
+
+    arrivals: list[float] = field(default_factory=list)
+
+    def __call__(self, request: ScriptedRequest) -> ScriptedAnswer:
+        told = "\n".join(str(each.get("content")) for each in request.messages if each["role"] != "tool")
+        turn = sum(each["role"] == "assistant" for each in request.messages)
+        notes = sum(f"NOTE-{number}." in told for number in range(REWINDS))
+        if notes == len(self.arrivals):
+            self.arrivals.append(datetime.now(UTC).timestamp())
+        if notes == 0 and turn < STEPS_BEFORE:
+            edits = " ".join(f"part000/module0{number % 8}/file{turn % 12}.py" for number in range(EDITS))
+            return ScriptedAnswer(
+                "edit", [("bash", {"command": f"for f in {edits}; do echo more >> $f; done"})]
+            )
+        if notes == REWINDS:
+            return ScriptedAnswer("done", [("bash", {"command": SUBMIT})])
+        target = f"rec_{2 * (STEPS_BEFORE - 1 - notes) + 1:06d}"
+        arguments = {"record_uid": target, "memory_summary": f"NOTE-{notes}.", "reason": "a benchmark"}
+        return ScriptedAnswer("back", [("backtrack_commit", arguments)])
 
 
 def rewind_lines(base: Path, files: int) -> list[str]:
-    """Real runs with mini-SWE-agent; the moments are those in the log."""
+    """A real run with mini-SWE-agent that goes back several times."""
     root, home = base / "ws", base / "home"
     grow(root, files, random.Random(1))
-    with ScriptedModel(rewinder) as model:
+    policy = Rewinder()
+    with ScriptedModel(policy) as model:
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(base),
@@ -481,10 +490,10 @@ def rewind_lines(base: Path, files: int) -> list[str]:
     if done.returncode != 0:
         sys.exit(f"the run for the rewinds failed: {done.stdout}{done.stderr}")
     (run,) = RunStore(home).runs()
-    return rewind_table(run, files)
+    return rewind_table(run, files, policy.arrivals)
 
 
-def rewind_table(run: Run, files: int) -> list[str]:
+def rewind_table(run: Run, files: int, arrivals: list[float]) -> list[str]:
     timeline = run.timeline()
     parts: dict[str, list[float]] = {}
     for number in timeline.segments[1:]:
@@ -497,7 +506,8 @@ def rewind_table(run: Run, files: int) -> list[str]:
             ("the old process ends, the present state is snapshotted", safe - asked),
             ("files restored and verified", restored - safe),
             ("fork, prefix from the log, files verified again", live - restored),
-            ("from the commit to the first live request", live - asked),
+            ("from the commit until the layer lets the first live call out", live - asked),
+            ("from the commit until that call's request arrives", arrivals[number] - asked),
         ):
             parts.setdefault(name, []).append(span * 1e3)
     lines = [
