@@ -1,7 +1,7 @@
-"""Imports what litellm puts off until its first completion, for a warm parent to have before it forks.
+"""Does for a warm parent, before it forks, what litellm puts off until its first call: imports, schemas.
 
-Without this every attempt would import it again, a third of a second in each. Nothing depends on it: the
-names are litellm's inner ones, and those that another version does not have are passed over.
+Without this every attempt would do it again, a third of a second in each. Nothing depends on it: the names
+are litellm's inner ones, and those that another version does not have are passed over.
 """
 
 from __future__ import annotations
@@ -28,6 +28,21 @@ PUT_OFF = (
 )
 """Modules that are imported here where they exist."""
 
+UNBUILT = (
+    ("litellm.types.router", ("GenericLiteLLMParams", "LiteLLM_Params")),
+    (
+        "litellm.types.utils",
+        ("Message", "Usage", "Choices", "ModelResponse"),
+    ),
+    ("openai.types.chat", ("ChatCompletion", "ChatCompletionMessage")),
+)
+"""Pydantic models whose validators are built at their first use."""
+
 for _name in PUT_OFF:
     with suppress(ImportError):
         importlib.import_module(_name)
+
+for _name, _models in UNBUILT:
+    for _model in _models:
+        with suppress(ImportError, AttributeError):
+            getattr(importlib.import_module(_name), _model).model_rebuild()
