@@ -1,0 +1,1 @@
+"""Kinds of external state: how each is found in a call, captured, verified and restored."""
