@@ -72,7 +72,7 @@ class Command:
         redirects: its redirections, and those of the compound commands around it.
         wrappers: names of what was taken off, outermost first.
         cwd: its working directory if the `cd` before it can be told, None where it cannot.
-        stdin: what a here-document or here-string, or `echo`/`printf`/`cat FILE` in the pipe before it, gives.
+        stdin: what a here-document, a here-string or `echo`, `printf`, `cat FILE` before a pipe give it.
         host: where `ssh`, `docker exec` or `kubectl exec` run it, None for here.
         open_ended: operands come from elsewhere (`xargs`, `find -exec`); argv holds only the fixed ones.
         unclear: why it is not wholly understood, empty where it is.
