@@ -1,9 +1,11 @@
 # Each target sets up what it needs: a virtual environment in .venv and, as root, Debian packages.
 .PHONY: demo test check bench soak clean
 
-# what the tests need: every harness and client, and a sandbox for the benchmark's evaluators
-TESTED := mini,smolagents,qwen,langchain,clients,dev
-DEBIAN := git bubblewrap sqlite3 patch openssl
+# what the tests need: every harness and client, a sandbox for the benchmark's evaluators, a browser for
+# the viewer, and the services whose state is lost and brought back
+TESTED := mini,smolagents,qwen,langchain,clients,backup,view,dev
+DEBIAN := git bubblewrap sqlite3 patch openssl chromium=chromium postgresql dovecot-imapd cron=crontab \
+	kubernetes-client=kubectl
 
 EXTRAS_smolagents := smolagents
 EXTRAS_qwen-agent := qwen
