@@ -5,7 +5,7 @@ Pure. It is fed by a follower of a live run as well as from a finished log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias, assert_never
@@ -13,6 +13,7 @@ from typing import TypeAlias, assert_never
 import orjson
 
 from agentrewind import nested
+from agentrewind.journal import SegmentRead
 from agentrewind.records import (
     AttemptFailed,
     Event,
@@ -215,6 +216,22 @@ def _remark(event: _Remark) -> list[Entry]:
         case _:
             assert_never(event)
     return [Entry(sort=Sort.NOTE, text=text) for text in texts]
+
+
+def story_of(reads: Iterable[SegmentRead]) -> Story:
+    """The story of all that can be read, gaps where they are."""
+    story = Story()
+    for read in reads:
+        if read.header is not None:
+            story.add(read.segment, read.header)
+        damages = list(read.damages)
+        for offset, record in read.records:
+            while damages and damages[0].offset < offset:
+                story.add_gap(read.segment, str(damages.pop(0)))
+            story.add(read.segment, record)
+        for damage in damages:
+            story.add_gap(read.segment, str(damage))
+    return story
 
 
 def said(output: JsonObject | None) -> str:

@@ -11,9 +11,7 @@ from agentrewind.commands.output import counted, emit, json_option, say
 from agentrewind.commands.session import Session
 
 if TYPE_CHECKING:
-    from agentrewind.display_story import Story
     from agentrewind.records import JsonObject
-    from agentrewind.run_store import Run
     from agentrewind.timeline import Timeline
 
 
@@ -34,11 +32,14 @@ def log(session: Session, *, run: str, as_json: bool) -> None:
         return
     from agentrewind.commands.alive import is_running
     from agentrewind.display import print_tree
+    from agentrewind.display_story import story_of
 
     header = timeline.header
     running = is_running(session.home, timeline)
     say(f"{found.run_id}  {header.harness}, {header.model}", style="strong")
-    print_tree(_story(found), width=shutil.get_terminal_size((110, 24)).columns, live=running)
+    print_tree(
+        story_of(found.segments_read()), width=shutil.get_terminal_size((110, 24)).columns, live=running
+    )
     state = "running" if running else timeline.state()
     say(f"{state}: {counted(len(timeline.nodes), 'node')}, {counted(len(timeline.rewinds()), 'rewind')}, "
         f"{counted(len(timeline.segments), 'segment')}")  # fmt: skip
@@ -100,21 +101,3 @@ def _segment(timeline: Timeline, number: int) -> JsonObject:
         "nodes": [node.record_uid for node in timeline.own_nodes(number)],
         "damaged": timeline.header_of(number) is None,
     }
-
-
-def _story(run: Run) -> Story:
-    """The story of all that can be read, gaps where they are."""
-    from agentrewind.display_story import Story
-
-    story = Story()
-    for read in run.segments_read():
-        if read.header is not None:
-            story.add(read.segment, read.header)
-        damages = list(read.damages)
-        for offset, record in read.records:
-            while damages and damages[0].offset < offset:
-                story.add_gap(read.segment, str(damages.pop(0)))
-            story.add(read.segment, record)
-        for damage in damages:
-            story.add_gap(read.segment, str(damage))
-    return story
