@@ -68,6 +68,7 @@ class Entry:
     Attributes:
         outcome: what came of it, empty while that is open.
         running: a call that was begun and whose end is not known.
+        event: the record that it tells of, where that is no node.
     """
 
     sort: Sort
@@ -77,6 +78,7 @@ class Entry:
     changed: int = 0
     running: bool = False
     failed: bool = False
+    event: Event | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -158,6 +160,8 @@ class Story:
                     found.changed = _paths(event.workspaces)
             case _:
                 new = self._told(event)
+                for entry in new:
+                    entry.event = event
                 self.branches[segment].entries += new
                 return tuple(new)
         return ()
