@@ -62,6 +62,8 @@ ADAPTERS = {
             "minisweagent.agents.default",
             "minisweagent.environments.local",
             "minisweagent.models.litellm_model",
+            "minisweagent.models.litellm_response_model",
+            "minisweagent.models.litellm_textbased_model",
             "harness_adapters.litellm_first_call",
         ),
     ),

@@ -6,7 +6,6 @@ instances are changed, and `attach` does the same for an agent that somebody bui
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from agentrewind.adapters import AgentOutcome, Assignment
 from agentrewind.errors import UsageError
 from agentrewind.layer import Layer
 from agentrewind.rewind.signal import LayerSignal
+from harness_adapters.mini_swe_agent_forms import form_of, is_text
 
 _TOOL = "bash"
 _SUBMITTED = "submitted"
@@ -31,10 +31,12 @@ _AGENT_SETTINGS = frozenset(
 
 
 class MiniSweAgent:
-    """Builds a `DefaultAgent` with the package's `mini.yaml`, attaches it, and runs it to its end.
+    """Builds a `DefaultAgent` with the package's own configuration, attaches it, and runs it to its end.
 
     Settings: `config` is a list of what the package's own `-c` option takes (files or `key=value`), on top
-    of `mini.yaml`.
+    of `mini.yaml`. `model.model_class` chooses how the agent speaks: `litellm` (tool calls, the default),
+    `litellm_response` (the Responses API) or `litellm_textbased` (one command in the text, no tool calls),
+    which stands on `mini_textbased.yaml`.
     """
 
     def run(self, layer: Layer, assignment: Assignment) -> AgentOutcome:
@@ -62,15 +64,9 @@ class Attachment:
     """The joints between one agent and the layer."""
 
     def __init__(self, agent: Any, layer: Layer) -> None:
-        from minisweagent.models.litellm_model import LitellmModel
-
-        if not isinstance(agent.model, LitellmModel):
-            raise UsageError(
-                f"{type(agent.model).__name__} does not call its provider through litellm.completion; "
-                "use a model of class litellm"
-            )
         self._agent = agent
         self._layer = layer
+        self._form = form_of(agent.model)
         self._execute = agent.env.execute
         self._parse = agent.model._parse_actions
         self._format = agent.model.format_observation_messages
@@ -93,7 +89,8 @@ class Attachment:
 
         agent, model = self._agent, self._agent.model
         if self._layer.guidance:
-            agent.config.system_template += "\n\n{% raw %}" + self._layer.guidance + "{% endraw %}"
+            told = self._layer.guidance + self._form.how_to
+            agent.config.system_template += "\n\n{% raw %}" + told + "{% endraw %}"
         # tenacity swallows even a BaseException and sleeps between ten tries; a bad request stays one
         model.abort_exceptions = [
             *model.abort_exceptions,
@@ -105,42 +102,11 @@ class Attachment:
         model.format_observation_messages = self._format_observations
         agent.env.execute = self._run_action
 
-    def _query(self, messages: list[dict[str, Any]], **kwargs: Any) -> Any:
-        """The model's own request, with the two tools beside its shell."""
-        import litellm
-        from minisweagent.models.utils.actions_toolcall import BASH_TOOL
-
-        config = self._agent.model.config
-        return litellm.completion(
-            model=config.model_name,
-            messages=messages,
-            tools=[BASH_TOOL, *self._layer.rewind_tools],
-            **(config.model_kwargs | kwargs),
-        )
+    def _query(self, messages: list[Any], **kwargs: Any) -> Any:
+        return self._form.ask(self._agent.model, self._layer, messages, kwargs)
 
     def _parse_actions(self, response: Any) -> list[dict[str, Any]]:
-        """One action per tool call, in their order; those for the layer are marked."""
-        message = response.choices[0].message
-        calls = message.tool_calls or []
-        if not any(self._layer.is_rewind_tool(call.function.name) for call in calls):
-            actions: list[dict[str, Any]] = self._parse(response)
-            return actions
-        actions = []
-        for call in calls:
-            if self._layer.is_rewind_tool(call.function.name):
-                actions.append(
-                    {
-                        "command": "",
-                        "tool_call_id": call.id,
-                        "rewind": call.function.name,
-                        "arguments": _arguments(call.function.arguments),
-                    }
-                )
-            else:
-                only = response.model_copy(deep=True)
-                only.choices[0].message.tool_calls = [call]
-                actions += self._parse(only)
-        return actions
+        return self._form.actions(response, self._layer, self._parse)
 
     def _run_action(self, action: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
         """In place of the environment's `execute`: every call passes the layer."""
@@ -205,11 +171,12 @@ class Attachment:
         actions = message.get("extra", {}).get("actions", [])
         for action, output, observation in zip(actions, outputs, formatted, strict=False):
             if "rewind" in action:
-                observation["content"] = output["output"]
+                observation[self._form.result] = output["output"]
         return formatted
 
 
 def _configuration(specs: object) -> dict[str, Any]:
+    """The package's settings, those given on top of the ones that belong to the model class."""
     from minisweagent.config import get_config_from_spec
     from minisweagent.utils.serialize import recursive_merge
 
@@ -217,19 +184,13 @@ def _configuration(specs: object) -> dict[str, Any]:
         [str(spec) for spec in specs] if isinstance(specs, Sequence) and not isinstance(specs, str) else []
     )
     try:
-        merged: dict[str, Any] = recursive_merge(
-            *(get_config_from_spec(spec) for spec in ["mini.yaml", *given])
-        )
+        own: dict[str, Any] = recursive_merge(*map(get_config_from_spec, given))
+        in_text = is_text(str(own.get("model", {}).get("model_class", "")))
+        below = get_config_from_spec("mini_textbased.yaml" if in_text else "mini.yaml")
+        merged: dict[str, Any] = recursive_merge(below, own)
     except (OSError, ValueError) as error:
         raise UsageError(f"mini-SWE-agent's configuration cannot be read: {error}") from error
     return merged
-
-
-def _arguments(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
 
 
 def _output(text: str) -> dict[str, Any]:

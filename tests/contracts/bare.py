@@ -1,12 +1,13 @@
 """Runs an adapter without the runtime: a layer that does nothing, and clients that nobody wraps.
 
-    python bare.py HARNESS MODEL WORKSPACE TASK
+    python bare.py HARNESS MODEL WORKSPACE TASK SETTINGS
 
 What the agent does here is what it has to do under the layer as well.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -57,10 +58,10 @@ class Bare:
         yield
 
 
-def main(harness: str, model: str, workspace: str, task: str) -> int:
+def main(harness: str, model: str, workspace: str, task: str, settings: str) -> int:
     root = Path(workspace)
     os.chdir(root)
-    assignment = Assignment(task=task, model=model, workspace=root, settings={})
+    assignment = Assignment(task=task, model=model, workspace=root, settings=json.loads(settings))
     outcome = load_adapter(harness).run(cast(Layer, Bare()), assignment)
     print(outcome.state)
     return 0 if outcome.state == "accepted" else 1

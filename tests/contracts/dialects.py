@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest
 from harness_adapters.scripted_request import text_of
@@ -15,7 +16,10 @@ Call = tuple[str, dict[str, str]]
 
 
 class Dialect(Protocol):
-    """One harness's way to write calls down."""
+    """One harness's way to write calls down. `several`: an answer can hold more calls than one."""
+
+    @property
+    def several(self) -> bool: ...
 
     def say(self, mark: str, calls: Sequence[Call]) -> ScriptedAnswer:
         """An answer that says `say-<mark>` and makes these calls, in this order."""
@@ -39,6 +43,7 @@ class ByCalls:
     """Tool calls of chat completions. `by_text`: a plain answer submits, and no command does."""
 
     by_text: bool
+    several: bool = True
 
     def say(self, mark: str, calls: Sequence[Call]) -> ScriptedAnswer:
         return ScriptedAnswer(f"say-{mark}", calls)
@@ -56,6 +61,8 @@ class ByCalls:
 @dataclass(frozen=True, slots=True)
 class ByCode:
     """Code: tools are functions, and what is printed is read."""
+
+    several: bool = True
 
     def say(self, mark: str, calls: Sequence[Call]) -> ScriptedAnswer:
         return code_steps.code(mark, "\n".join(map(self._line, calls)))
@@ -76,10 +83,50 @@ class ByCode:
         return f"print({name}({given}))"
 
 
-DIALECTS: dict[str, Dialect] = {
-    "mini-swe-agent": ByCalls(by_text=False),
-    "smolagents": ByCode(),
-    "qwen-agent": ByCalls(by_text=True),
-    "langchain": ByCalls(by_text=True),
+@dataclass(frozen=True, slots=True)
+class ByBlock:
+    """One command in a block of the text; the layer's tools stand where the command would."""
+
+    several: bool = False
+
+    def say(self, mark: str, calls: Sequence[Call]) -> ScriptedAnswer:
+        ((name, arguments),) = calls
+        action = arguments["command"] if name == "bash" else f"{name} {json.dumps(arguments)}"
+        return ScriptedAnswer(f"say-{mark}\n\n```mswea_bash_command\n{action}\n```")
+
+    def submit(self, mark: str) -> ScriptedAnswer:
+        return self.say(mark, [steps.shell(steps.SUBMIT)])
+
+    def uid_of(self, request: ScriptedRequest, mark: str) -> str:
+        return code_steps.uid_of(request, mark)
+
+    def told(self, request: ScriptedRequest) -> str:
+        return "\n".join(code_steps.told(request))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A harness as it is set up, and how its agent then speaks."""
+
+    harness: str
+    dialect: Dialect
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def _class(name: str) -> dict[str, Any]:
+    return {"config": [f"model.model_class={name}"]}
+
+
+VARIANTS = {
+    "mini-swe-agent": Variant(harness="mini-swe-agent", dialect=ByCalls(by_text=False)),
+    "mini-swe-agent, Responses API": Variant(
+        harness="mini-swe-agent", dialect=ByCalls(by_text=False), settings=_class("litellm_response")
+    ),
+    "mini-swe-agent, text": Variant(
+        harness="mini-swe-agent", dialect=ByBlock(), settings=_class("litellm_textbased")
+    ),
+    "smolagents": Variant(harness="smolagents", dialect=ByCode()),
+    "qwen-agent": Variant(harness="qwen-agent", dialect=ByCalls(by_text=True)),
+    "langchain": Variant(harness="langchain", dialect=ByCalls(by_text=True)),
 }
-"""One for each entry of the table of harnesses."""
+"""At least one for each entry of the table of harnesses."""

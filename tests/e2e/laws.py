@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from typing import Any
 
 from agentrewind.records import LlmNode, RecordUid, RewindDone, ToolNode
@@ -47,9 +49,16 @@ def _arrivals(stage: Stage, timeline: Timeline) -> dict[RecordUid, Arrived]:
         if isinstance(node, LlmNode) and node.output is not None:
             response = node.output["response"]
             assert isinstance(response, dict)
-            found[node.record_uid] = by_number[int(str(response["id"]).removeprefix("chatcmpl-"))]
+            found[node.record_uid] = by_number[_number(str(response["id"]))]
     assert len({each.request.number for each in found.values()}) == len(found)
     return found
+
+
+def _number(answer_id: str) -> int:
+    """The request's number out of its answer's id, which litellm wraps for the Responses API."""
+    if answer_id.startswith("resp_") and not answer_id[5:].isdigit():
+        answer_id = base64.b64decode(answer_id[5:]).decode()
+    return int(re.split("[-_]", answer_id)[-1])
 
 
 def _check_rewind(
