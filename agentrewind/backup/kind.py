@@ -29,6 +29,15 @@ class ConflictError(AgentRewindError):
 class Store(Protocol):
     """Content-addressed payloads, 0600, durable when named in an entry."""
 
+    @property
+    def directory(self) -> Path:
+        """Where everything about backups is kept; no backup holds it, and none is restored over it."""
+        ...
+
+    def room(self) -> int:
+        """Bytes that are left for payloads."""
+        ...
+
     def put(self, data: bytes) -> str:
         """The name of these bytes (`sha256:` and 64 hex digits)."""
         ...
@@ -91,7 +100,11 @@ class Kind(Protocol):
     """
 
     def targets(self, command: Command, parameters: Parameters, context: Context) -> tuple[Target, ...]:
-        """What `command` may change. Empty: nothing. Raises UnclearError where it cannot be told."""
+        """What `command` may change. Empty: nothing. Raises UnclearError where it cannot be told.
+
+        For a rule with `tool`, the command is the tool's name alone, and its arguments are stdin, as JSON.
+        For a rule with `redirect`, only the command's redirections are asked about, its words are not.
+        """
         ...
 
     def capture(self, target: Target, store: Store, context: Context) -> Captured:
