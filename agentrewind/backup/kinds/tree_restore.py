@@ -1,0 +1,264 @@
+"""Brings a file, a link or a directory back to what was captured, changing nothing that is equal already."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentrewind.backup.kind import CaptureError, Store
+from agentrewind.backup.kinds.tree import (
+    BLOCKS,
+    CHARACTERS,
+    DIRECTORY,
+    LINK,
+    SOCKET,
+    Item,
+    Take,
+    hashed,
+    nothing,
+    place,
+    scan,
+    show,
+)
+
+
+@dataclass(slots=True)
+class TreeRestore:
+    """One tree that is put back.
+
+    Attributes:
+        root: absolute path of the tree.
+        wanted: what was captured, parents first; empty where there was nothing.
+        skip: absolute paths that are left as they are.
+        contents: whether file contents were captured; without, only modes, owners and times are set.
+    """
+
+    root: Path
+    wanted: Sequence[Item]
+    store: Store
+    skip: Sequence[Path] = ()
+    contents: bool = True
+    restored: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Put it back and compare; `restored`, `missing` and `notes` tell what came of it."""
+        wanted = {item.path: item for item in self.wanted}
+        present = {item.path: item for item in self._scan()}
+        steps = plan(present, wanted, contents=self.contents)
+        for item in steps.remove:
+            self._try(item, self._remove)
+        if steps.make:
+            self._try(self.wanted[0], lambda _item: self.root.parent.mkdir(parents=True, exist_ok=True))
+        first: dict[str, Path] = {}
+        made = {item.path for item in steps.make}
+        for item in self.wanted:
+            if item.twin and item.path not in made:
+                first.setdefault(item.twin, self._full(item))
+        for item in steps.make:
+            there = present.get(item.path)
+            self._try(item, lambda item, there=there: self._make(item, there, first))  # type: ignore[misc]
+        for item in reversed((*steps.make, *steps.dress, *steps.around)):
+            self._try(item, self._dress)
+        self._compare(wanted)
+
+    def _compare(self, wanted: Mapping[bytes, Item]) -> None:
+        left = plan({item.path: item for item in self._scan()}, wanted, contents=self.contents)
+        known = {line.partition(": ")[0] for line in self.missing}
+        for item in (*left.remove, *left.make, *left.dress, *left.gone):
+            name = self._name(item)
+            if name not in known and item.kind != SOCKET:
+                self.missing.append(f"{name}: it is not what was preserved")
+                known.add(name)
+        if not self.wanted or any(self._name(item) not in known for item in self.wanted):
+            self.restored.append(show(self.root))
+
+    def _scan(self) -> list[Item]:
+        take: Take = hashed if self.contents else nothing
+        return scan(self.root, take, skip=self.skip)
+
+    def _name(self, item: Item) -> str:
+        return show(self._full(item))
+
+    def _full(self, item: Item) -> Path:
+        return place(self.root, item.path)
+
+    def _try(self, item: Item, act: Callable[[Item], None]) -> None:
+        try:
+            act(item)
+        except (OSError, CaptureError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            line = f"{self._name(item)}: {reason}"
+            if line not in self.missing:
+                self.missing.append(line)
+
+    def _remove(self, item: Item) -> None:
+        full = self._full(item)
+        if item.kind != DIRECTORY:
+            full.unlink()
+        elif not any(full in path.parents for path in self.skip):
+            full.rmdir()
+
+    def _make(self, item: Item, there: Item | None, first: dict[str, Path]) -> None:
+        full = self._full(item)
+        match item.kind:
+            case "dir":
+                with suppress(FileExistsError):
+                    full.mkdir(0o700)
+            case "file":
+                self._make_file(item, full, there, first)
+            case "link":
+                _in_place(full, lambda beside: beside.symlink_to(os.fsdecode(item.link)))
+            case "fifo":
+                _in_place(full, lambda beside: os.mkfifo(beside, 0o600))
+            case "char" | "block":
+                _in_place(full, lambda beside: os.mknod(beside, _device_mode(item), item.device))
+            case _:
+                self.notes.append(f"{self._name(item)} was a socket; the program that made it makes it anew")
+
+    def _make_file(self, item: Item, full: Path, there: Item | None, first: dict[str, Path]) -> None:
+        if item.twin and item.twin in first:
+            _in_place(full, lambda beside: beside.hardlink_to(first[item.twin]))
+            return
+        if item.twin and there is not None and there.twin == item.twin:
+            # its other names lie elsewhere and see the same bytes: they come back with it
+            with self.store.open(item.content) as source, full.open("r+b") as file:
+                shutil.copyfileobj(source, file)
+                file.truncate()
+        else:
+            _in_place(full, lambda beside: self._copy(item, beside))
+            names = sum(each.twin == item.twin for each in self.wanted) if item.twin else 1
+            if item.links > names:
+                self.notes.append(f"{self._name(item)} had other names; it is a file of its own now")
+        if item.twin:
+            first[item.twin] = full
+
+    def _copy(self, item: Item, beside: Path) -> None:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with self.store.open(item.content) as source, os.fdopen(handle, "wb") as file:
+            shutil.copyfileobj(source, file)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _dress(self, item: Item) -> None:
+        """Owner, mode, attributes, times, as far as they differ; a directory's after what it holds."""
+        full = self._full(item)
+        status = full.lstat()
+        if (status.st_uid, status.st_gid) != (item.uid, item.gid):
+            os.chown(full, item.uid, item.gid, follow_symlinks=False)
+        if self.contents:
+            _attribute(full, item.attributes)
+        # after the owner, whose change takes the set-user-id bit away
+        if item.kind not in (LINK, SOCKET) and stat.S_IMODE(full.lstat().st_mode) != item.mode:
+            full.chmod(item.mode)
+        if full.lstat().st_mtime_ns != item.mtime_ns:
+            os.utime(full, ns=(status.st_atime_ns, item.mtime_ns), follow_symlinks=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What has to be done.
+
+    Attributes:
+        remove: deepest first.
+        make: parents first.
+        dress: only owner, mode, attributes or times differ.
+        around: directories whose time changes when something in them is made or removed.
+        gone: what is missing and cannot be made, since its contents were not captured.
+    """
+
+    remove: tuple[Item, ...] = ()
+    make: tuple[Item, ...] = ()
+    dress: tuple[Item, ...] = ()
+    around: tuple[Item, ...] = ()
+    gone: tuple[Item, ...] = ()
+
+
+def plan(present: Mapping[bytes, Item], wanted: Mapping[bytes, Item], *, contents: bool) -> Plan:
+    """How `present` becomes `wanted`. Without contents, what exists is only dressed, and nothing is made."""
+    if wanted and not contents:
+        there = {path for path, item in wanted.items() if _kind_at(present, path) == item.kind}
+        return Plan(
+            dress=tuple(
+                item for path, item in wanted.items() if path in there and not _dressed(present[path], item)
+            ),
+            gone=tuple(item for path, item in wanted.items() if path not in there),
+        )
+    remove = [
+        item
+        for path, item in present.items()
+        if path not in wanted or (item.kind == DIRECTORY) != (wanted[path].kind == DIRECTORY)
+    ]
+    make = [item for path, item in wanted.items() if not _same(present.get(path), item)]
+    dress = [
+        item
+        for path, item in wanted.items()
+        if _same(present.get(path), item) and not _dressed(present[path], item, attributes=True)
+    ]
+    touched = {item.path.rpartition(b"/")[0] for item in (*remove, *make) if item.path}
+    listed = {item.path for item in (*make, *dress)}
+    around = [wanted[path] for path in sorted(touched) if path in wanted and path not in listed]
+    return Plan(
+        remove=tuple(sorted(remove, key=lambda item: item.path, reverse=True)),
+        make=tuple(make),
+        dress=tuple(dress),
+        around=tuple(around),
+    )
+
+
+def _kind_at(present: Mapping[bytes, Item], path: bytes) -> str:
+    return present[path].kind if path in present else ""
+
+
+def _same(there: Item | None, item: Item) -> bool:
+    return there is not None and (there.kind, there.content, there.link, there.device) == (
+        item.kind,
+        item.content,
+        item.link,
+        item.device,
+    )
+
+
+def _dressed(there: Item, item: Item, *, attributes: bool = False) -> bool:
+    if attributes and there.attributes != item.attributes:
+        return False
+    return (there.mode, there.uid, there.gid, there.mtime_ns) == (
+        item.mode,
+        item.uid,
+        item.gid,
+        item.mtime_ns,
+    )
+
+
+def _in_place(full: Path, make: Callable[[Path], None]) -> None:
+    """Make it beside, and then put it in the place of what is there."""
+    beside = full.with_name(f".agentrewind-{secrets.token_hex(6)}")
+    try:
+        make(beside)
+        beside.replace(full)
+    finally:
+        with suppress(FileNotFoundError):
+            beside.unlink()
+
+
+def _device_mode(item: Item) -> int:
+    return {CHARACTERS: 0o020000, BLOCKS: 0o060000}[item.kind] | item.mode
+
+
+def _attribute(full: Path, wanted: Mapping[str, bytes]) -> None:
+    try:
+        there = set(os.listxattr(full, follow_symlinks=False))
+    except OSError:
+        return
+    for name in there - wanted.keys():
+        os.removexattr(full, name, follow_symlinks=False)
+    for name, value in wanted.items():
+        if name not in there or os.getxattr(full, name, follow_symlinks=False) != value:
+            os.setxattr(full, name, value, follow_symlinks=False)

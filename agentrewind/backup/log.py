@@ -1,0 +1,169 @@
+"""The backup log: one file of sealed lines that any number of runs and hooks append to, one at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentrewind.backup.entries import Entry, Line, fold
+from agentrewind.backup.entry_lines import FORMAT, read_line, write_line
+from agentrewind.clock import Clock
+from agentrewind.durable import make_directory, storage_error, sync_directory
+from agentrewind.errors import DamagedError, StorageError, UnsupportedFormatError, UsageError
+from agentrewind.jsonform import dump_plain, from_plain, to_plain
+from agentrewind.records import JsonObject
+from agentrewind.sealed_line import check_seal, seal, unseal
+
+_NAME = "log.jsonl"
+_CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRead:
+    """All entries that could be read, oldest first, and what is wrong with each other line."""
+
+    entries: dict[str, Entry]
+    damages: tuple[str, ...]
+
+
+class BackupLog:
+    """The log in a directory; it is made by the first `append`."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._directory = directory
+        self._path = directory / _NAME
+        self._clock = clock
+
+    def new_id(self) -> str:
+        """A fresh id that sorts by time: `b20260131-080000-1f3a`."""
+        moment = self._clock.now()
+        day, hour = moment[:10].replace("-", ""), moment[11:19].replace(":", "")
+        return f"b{day}-{hour}-{secrets.token_hex(3)}"
+
+    def append(self, *lines: Line) -> None:
+        """Write the lines together; they are durable on return. Raises StorageError."""
+        data = b"".join(_encode(write_line(line)) for line in lines)
+        try:
+            make_directory(self._directory)
+            with self._locked() as file:
+                size = _whole(file)
+                if size == 0:
+                    data = (
+                        _encode({"kind": "header", "format": FORMAT, "created_at": self._clock.now()}) + data
+                    )
+                written = os.pwrite(file, data, size)
+                if written != len(data):
+                    os.ftruncate(file, size)
+                    raise StorageError(f"cannot append to {self._path}: the disk is full; make room first")
+                os.fsync(file)
+        except OSError as error:
+            raise storage_error("append to", self._path, error) from error
+
+    def read(self) -> LogRead:
+        """Every entry as it is now. Raises DamagedError where the file cannot be read at all."""
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return LogRead(entries={}, damages=())
+        except OSError as error:
+            raise DamagedError(f"{self._path} cannot be read: {error.strerror or error}") from error
+        lines: list[Line] = []
+        damages: list[str] = []
+        for number, raw in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
+            try:
+                line = _decode(raw, first=number == 1)
+            except UnsupportedFormatError:
+                raise
+            except DamagedError as error:
+                damages.append(f"line {number} of {self._path}: {error}")
+                continue
+            if line is not None:
+                lines.append(line)
+        return LogRead(entries=fold(lines), damages=tuple(damages))
+
+    def entry(self, name: str) -> Entry:
+        """The entry of this id, of a unique beginning of one, or the newest restorable one for `last`.
+
+        Raises UsageError where there is none, or several.
+        """
+        entries = self.read().entries
+        if name == "last":
+            found = [each.id for each in entries.values() if each.restorable and each.undoes is None][-1:]
+        else:
+            found = [name] if name in entries else [each for each in entries if each.startswith(name)]
+        if len(found) != 1:
+            several = f"; it could be {', '.join(found[:5])}" if found else ""
+            raise UsageError(f"no backup is called {name!r}{several} (see `agentrewind backup log`)")
+        return entries[found[0]]
+
+    def of_run(self, run_id: str, nodes: Iterable[str] | None = None) -> tuple[Entry, ...]:
+        """The entries of a run's nodes, oldest first, without those that a restore made."""
+        chosen = None if nodes is None else set(nodes)
+        return tuple(
+            entry
+            for entry in self.read().entries.values()
+            if entry.run_id == run_id and entry.undoes is None and (chosen is None or entry.node in chosen)
+        )
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        new = not self._path.exists()
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if new:
+                sync_directory(self._directory)
+            yield file
+        finally:
+            os.close(file)
+
+
+def _header(clock: Clock) -> bytes:
+    return _encode({"kind": "header", "format": FORMAT, "created_at": clock.now()})
+
+
+def _encode(raw: JsonObject) -> bytes:
+    return seal(dump_plain(to_plain(raw, where="backup"), where="backup"))
+
+
+def _decode(raw: bytes, *, first: bool) -> Line | None:
+    found = from_plain(unseal(raw))
+    if not isinstance(found, dict):
+        raise DamagedError("the line is no JSON object")
+    if first and found.get("kind") == "header":
+        version = found.get("format")
+        if not isinstance(version, int) or version > FORMAT:
+            raise UnsupportedFormatError(version if isinstance(version, int) else -1, FORMAT)
+        return None
+    return read_line(found)
+
+
+def _whole(file: int) -> int:
+    """The size of the file without a half line that a writer which died has left; nobody relied on it."""
+    size = os.fstat(file).st_size
+    if size == 0 or os.pread(file, 1, size - 1) == b"\n":
+        return size
+    tail, start = b"", size
+    while start > 0 and b"\n" not in tail:
+        step = min(_CHUNK, start)
+        start -= step
+        tail = os.pread(file, step, start) + tail
+    half = tail[tail.rfind(b"\n") + 1 :]
+    try:
+        check_seal(half)
+    except DamagedError:
+        os.ftruncate(file, size - len(half))
+        return size - len(half)
+    os.pwrite(file, b"\n", size)
+    return size + 1
+
+
+def newest_first(entries: Sequence[Entry], order: Sequence[str]) -> list[Entry]:
+    """The entries in the reverse of the log's order."""
+    place = {each: number for number, each in enumerate(order)}
+    return sorted(entries, key=lambda entry: place[entry.id], reverse=True)

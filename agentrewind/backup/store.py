@@ -1,0 +1,220 @@
+"""Keeps what backups preserved: payloads by their hash, files of 0600 below `$AGENTREWIND_HOME/backup`."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from agentrewind.backup.kind import CaptureError
+from agentrewind.blobs import Blobs
+from agentrewind.durable import make_directory, storage_error, sync_directory
+from agentrewind.errors import DamagedError
+
+_PIECE = 1 << 20
+_CLONE = 0x40049409
+"""The ioctl FICLONE of Linux: share a whole file's blocks, copied when either is written."""
+
+_ONE_BY_ONE = 8
+"""Up to so many files are synced each by itself, more of them together with their file system."""
+
+
+class BackupStore:
+    """The payloads of all backups of one home; any number of processes may use it at once.
+
+    What `put` and `put_file` name is readable at once, and durable after `settle`.
+
+    Attributes:
+        directory: where everything about backups is kept, readable by its owner only.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._payloads = directory / "blobs"
+        self._blobs = Blobs(self._payloads)
+        self._scratch: list[Path] = []
+        self._unsynced: list[Path] = []
+
+    def put(self, data: bytes) -> str:
+        """The name of these bytes, which are durable on return. Raises StorageError."""
+        return self._blobs.put(data)
+
+    def put_file(self, path: Path) -> str:
+        """The name of a file's content, read without following a link, by reflink where that is possible.
+
+        Raises CaptureError where it cannot be read or changes while it is read, StorageError where the
+        store takes no more.
+        """
+        make_directory(self._payloads)
+        source = _open(path)
+        try:
+            before = os.fstat(source)
+            name = _digest_of(source)
+            kept = self._payloads / name
+            if not _holds(kept, name):
+                self._copy(source, kept, name, path)
+            if _stamp(os.fstat(source)) != _stamp(before):
+                raise CaptureError(f"{path} was written to while it was being preserved; try again")
+        except OSError as error:
+            raise CaptureError(f"{path} cannot be read: {error.strerror or error}") from error
+        finally:
+            os.close(source)
+        return f"sha256:{name}"
+
+    def get(self, name: str) -> bytes:
+        """The bytes of this name. Raises DamagedError where they are missing or altered."""
+        return self._blobs.get(name)
+
+    def open(self, name: str) -> IO[bytes]:
+        """A payload as a file to read. Raises DamagedError where it is missing."""
+        try:
+            return (self._payloads / name.removeprefix("sha256:")).open("rb")
+        except OSError as error:
+            raise DamagedError(f"the payload {name} of a backup cannot be read: {error.strerror}") from error
+
+    def check(self, name: str) -> None:
+        """Raises DamagedError unless the payload is there and its bytes have this hash."""
+        digest = name.removeprefix("sha256:")
+        if not (self._payloads / digest).exists():
+            raise DamagedError(f"the payload {name} of a backup is missing")
+        if not _holds(self._payloads / digest, digest):
+            raise DamagedError(f"the payload {name} of a backup was altered: its hash does not match")
+
+    def settle(self) -> None:
+        """Make durable what was put so far. Raises StorageError."""
+        waiting, self._unsynced = self._unsynced, []
+        if not waiting:
+            return
+        try:
+            if len(waiting) <= _ONE_BY_ONE:
+                for path in waiting:
+                    _sync(path)
+            else:
+                _sync_file_system(self._payloads)
+            sync_directory(self._payloads)
+        except OSError as error:
+            raise storage_error("make durable", self._payloads, error) from error
+
+    def scratch(self) -> Path:
+        """A fresh private directory, removed when the store is closed."""
+        parent = self.directory / "scratch"
+        make_directory(parent)
+        made = Path(tempfile.mkdtemp(dir=parent))
+        self._scratch.append(made)
+        return made
+
+    def room(self) -> int:
+        """Bytes that the store's file system has left for us."""
+        make_directory(self._payloads)
+        return shutil.disk_usage(self._payloads).free
+
+    def close(self) -> None:
+        """Make durable what was put, and remove the scratch directories."""
+        self.settle()
+        for path in self._scratch:
+            shutil.rmtree(path, ignore_errors=True)
+        self._scratch.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _copy(self, source: int, kept: Path, name: str, path: Path) -> None:
+        temporary = kept.with_name(f".{kept.name}.{secrets.token_hex(6)}.tmp")
+        try:
+            copy = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                if not _cloned(copy, source):
+                    os.lseek(source, 0, os.SEEK_SET)
+                    _pieces(source, lambda piece: _write_all(copy, piece))
+                # what counts is what the store holds, not what was read on the way
+                if _digest_of(copy) != name:
+                    raise CaptureError(f"{path} was written to while it was being preserved; try again")
+            finally:
+                os.close(copy)
+            temporary.replace(kept)
+        except OSError as error:
+            raise storage_error("preserve a file in", kept, error) from error
+        finally:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+        self._unsynced.append(kept)
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise CaptureError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _holds(path: Path, digest: str) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return _digest_of(handle) == digest
+    finally:
+        os.close(handle)
+
+
+def _digest_of(handle: int) -> str:
+    found = sha256()
+    os.lseek(handle, 0, os.SEEK_SET)
+    _pieces(handle, found.update)
+    return found.hexdigest()
+
+
+def _pieces(handle: int, take: Callable[[bytes], None]) -> None:
+    while piece := os.read(handle, _PIECE):
+        take(piece)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _cloned(copy: int, source: int) -> bool:
+    try:
+        fcntl.ioctl(copy, _CLONE, source)
+    except OSError:
+        return False
+    return True
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_file_system(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(handle) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+    finally:
+        os.close(handle)
