@@ -73,6 +73,7 @@ class Command:
         wrappers: names of what was taken off, outermost first.
         cwd: its working directory if the `cd` before it can be told, None where it cannot.
         stdin: what a here-document, a here-string or `echo`, `printf`, `cat FILE` before a pipe give it.
+        user: whom `sudo -u`, `su` or `runuser` run it as, None for the caller.
         host: where `ssh`, `docker exec` or `kubectl exec` run it, None for here.
         open_ended: operands come from elsewhere (`xargs`, `find -exec`); argv holds only the fixed ones.
         unclear: why it is not wholly understood, empty where it is.
@@ -84,6 +85,7 @@ class Command:
     wrappers: tuple[str, ...] = ()
     cwd: Path | None = None
     stdin: str | None = None
+    user: str | None = None
     host: str | None = None
     open_ended: bool = False
     unclear: str = ""
