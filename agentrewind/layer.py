@@ -25,7 +25,7 @@ from agentrewind.replayer import Interrupted, Live, Refuse, ServeTool, ToolKey
 from agentrewind.rewind.conduct import Conduct
 from agentrewind.rewind.signal import LayerSignal
 from agentrewind.rewind.tools import GUIDANCE, REWIND_TOOLS, openai_tools
-from agentrewind.submission import REPEATED_FAILURES, Verdict, feedback_text
+from agentrewind.submission import Verdict, feedback_text
 
 INTERRUPTED = (
     "interrupted: the process died while this call ran. Its effect is unknown and it was not repeated; "
@@ -272,8 +272,12 @@ class Layer:
                 self._submissions[record_uid] = found
         return SubmissionResult(
             accepted=found.accepted,
-            final=found.accepted or found.repeated >= REPEATED_FAILURES,
-            feedback="" if found.accepted else feedback_text(found, can_rewind=self.options.can_rewind),
+            final=found.accepted or found.repeated >= self.options.repeated_failures,
+            feedback=""
+            if found.accepted
+            else feedback_text(
+                found, can_rewind=self.options.can_rewind, limit=self.options.repeated_failures
+            ),
         )
 
     def _rewind_tool(self, recorder: Recorder, ticket: ToolTicket, arguments: Json) -> ToolResult:

@@ -104,7 +104,9 @@ def live_layer(
             snapshots=files,
             clock=clock,
             next_uid=uids,
-            processes=_Jobs(supervisor, inherited=() if point.fresh else inherited(run.run_id, supervisor)),
+            processes=_no_jobs
+            if options.jobs_end
+            else _Jobs(supervisor, inherited=() if point.fresh else inherited(run.run_id, supervisor)),
             last=point.last_commit,
             last_uid=point.prefix[-1].record_uid if point.prefix else None,
             unsettled=point.unsettled,
@@ -201,6 +203,11 @@ def replay_layer(
     )
 
 
+def _no_jobs() -> tuple[Identity, ...]:
+    """Nothing that a rewind could keep: whatever runs is ended before files move."""
+    return ()
+
+
 class _Jobs:
     """Lists what the agent has running: below the supervisor, and left over from an earlier one."""
 
@@ -287,7 +294,7 @@ def _restore_in_place(
     """Put the files back while the process lives on (context not rewound)."""
     commit = target.metadata.workspaces[MAIN_WORKSPACE].before_commit
     assert commit is not None
-    taken = recorder.settle("safety before a restore")
+    taken = recorder.settle("safety before a restore", hurried=False)
     files.pin(taken.commit, safety_ref(run.run_id, str(target.record_uid)))
     recorder.write(
         SafetySnapshot(

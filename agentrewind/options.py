@@ -11,6 +11,9 @@ from agentrewind.errors import DamagedError
 from agentrewind.records import Json, JsonObject
 from agentrewind.replayer import OnDivergence
 
+REPEATED_FAILURES = 5
+"""So many identical first failures in a row end a run (paper, Experiments)."""
+
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
@@ -37,6 +40,8 @@ class RunOptions:
     Attributes:
         check: shell command that validates a submission, or None to accept all.
         max_rewinds: rewinds allowed, or None for any number.
+        repeated_failures: so many identical first failures in a row end the run.
+        jobs_end: what the agent started ends with its process, as in a sandbox of its own.
         memory_role: role of the memory message, `system` or `user`.
         settings: the harness's own settings, as its adapter understands them.
         command: the agent's own program and its arguments, where no adapter runs it.
@@ -47,6 +52,8 @@ class RunOptions:
     strategy: Strategy = Strategy.REWIND
     ablations: frozenset[Ablation] = frozenset()
     max_rewinds: int | None = None
+    repeated_failures: int = REPEATED_FAILURES
+    jobs_end: bool = False
     memory_role: str = "system"
     on_divergence: OnDivergence = OnDivergence.STOP
     settings: JsonObject = field(default_factory=dict)
@@ -65,6 +72,8 @@ class RunOptions:
             "strategy": self.strategy.value,
             "ablations": [each.value for each in sorted(self.ablations)],
             "max_rewinds": self.max_rewinds,
+            "repeated_failures": self.repeated_failures,
+            "jobs_end": self.jobs_end,
             "memory_role": self.memory_role,
             "on_divergence": self.on_divergence.value,
             "settings": self.settings,
@@ -83,6 +92,8 @@ class RunOptions:
                 _choice({"ablations": each}, "ablations", Ablation, Ablation.MEMORY) for each in ablations
             ),
             max_rewinds=None if data.get("max_rewinds") is None else _read(data, "max_rewinds", int, 0),
+            repeated_failures=_read(data, "repeated_failures", int, REPEATED_FAILURES),
+            jobs_end=_read(data, "jobs_end", bool, False),  # noqa: FBT003 (a default)
             memory_role=_choice(data, "memory_role", _MemoryRole, _MemoryRole.SYSTEM).value,
             on_divergence=_choice(data, "on_divergence", OnDivergence, OnDivergence.STOP),
             settings=_read(data, "settings", dict, {}),

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentrewind.errors import HarnessError
+from agentrewind.options import REPEATED_FAILURES
 from agentrewind.records import RecordUid, Submission
 from agentrewind.rewind.tools import REJECTION_QUESTION
 
-REPEATED_FAILURES = 5
-"""So many identical first failures in a row end a run (paper, Experiments)."""
+CANNOT_JUDGE = 125
+"""The exit code by which a check says that it has failed itself, so that there is no verdict."""
 
 _MARK = "criterion:"
 _SHOWN = 20_000
@@ -48,7 +49,7 @@ def run_check(command: str, *, workspace: Path) -> Verdict:
 
     A first line `criterion: ID` names the first unsatisfied criterion and is no part of the feedback.
     The check has no standard input, and a session of its own. Raises HarnessError where it cannot be
-    started.
+    started, and where it ends with code 125, by which it says that it cannot judge.
     """
     # a file and no pipe: a server that the check leaves running would keep a pipe open
     with tempfile.TemporaryFile() as printed:
@@ -66,6 +67,8 @@ def run_check(command: str, *, workspace: Path) -> Verdict:
             raise HarnessError(f"the check cannot be started in {workspace}: {error.strerror}") from error
         printed.seek(0)
         output = printed.read().decode("utf-8", "replace").strip()
+    if finished.returncode == CANNOT_JUDGE:
+        raise HarnessError(f"the check could not judge the submission (exit code 125): {output[-2000:]}")
     accepted = finished.returncode == 0
     criterion, feedback = _split(output)
     if accepted:
@@ -97,12 +100,12 @@ def repeated(verdict: Verdict, earlier: Iterable[Submission]) -> int:
     return count
 
 
-def feedback_text(submission: Submission, *, can_rewind: bool) -> str:
+def feedback_text(submission: Submission, *, can_rewind: bool, limit: int = REPEATED_FAILURES) -> str:
     """What the agent reads after a rejection."""
     parts: Sequence[str] = (
         "Your submission was checked and is not accepted yet.",
         submission.feedback,
-        f"(The same first problem {submission.repeated} times in a row; the run ends at {REPEATED_FAILURES}.)"
+        f"(The same first problem {submission.repeated} times in a row; the run ends at {limit}.)"
         if submission.repeated > 1
         else "",
         REJECTION_QUESTION if can_rewind else "Repair it and submit again.",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError, UsageError
+from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError, HarnessError, UsageError
 from agentrewind.layer import INTERRUPTED, Layer
 from agentrewind.options import RunOptions, Strategy
 from agentrewind.records import JsonObject, Started, Submission, ToolNode
@@ -380,3 +380,27 @@ def test_an_error_of_ours_in_an_adapter_ends_the_process_too(stage: Stage) -> No
         assert isinstance(layer.latch.error, AgentRewindError)
         with pytest.raises(StopSignal):
             ask(layer, Provider(), START)
+
+
+def test_a_check_that_cannot_judge_ends_the_process_without_a_verdict(tmp_path: Path) -> None:
+    stage = Stage.create(tmp_path, options=RunOptions(task="mend", check="echo broken; exit 125"))
+    provider = Provider([says("Done.")])
+    with stage.live() as layer:
+        ask(layer, provider, START)
+        with pytest.raises(StopSignal):
+            layer.submit_last()
+        assert isinstance(layer.latch.error, HarnessError)
+    assert stage.timeline.submissions() == ()
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_the_run_ends_at_the_number_of_failures_that_it_was_given(tmp_path: Path, limit: int) -> None:
+    options = RunOptions(task="mend", check="exit 1", repeated_failures=limit)
+    stage = Stage.create(tmp_path, options=options)
+    provider = Provider([says("Done.") for _ in range(limit)])
+    with stage.live() as layer:
+        messages = START
+        for turn in range(1, limit + 1):
+            answer = ask(layer, provider, messages)
+            assert layer.submit_last().final is (turn == limit)
+            messages = [*messages, *grown([], answer), {"role": "user", "content": "Again."}]

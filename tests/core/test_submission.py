@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrewind.errors import AgentRewindError
+from agentrewind.errors import AgentRewindError, HarnessError
+from agentrewind.options import REPEATED_FAILURES
 from agentrewind.records import RecordUid, Submission
-from agentrewind.submission import REPEATED_FAILURES, Verdict, accept_all, feedback_text, repeated, run_check
+from agentrewind.submission import Verdict, accept_all, feedback_text, repeated, run_check
 
 AT = "2026-01-31T08:00:00.123Z"
 
@@ -47,6 +48,18 @@ def test_only_the_first_line_names_one(tmp_path: Path) -> None:
     verdict = run_check("echo missing; echo 'criterion: C2'; exit 1", workspace=tmp_path)
     assert verdict.criterion.startswith("output ")
     assert verdict.feedback == "missing\ncriterion: C2"
+
+
+@given(st.sampled_from([code for code in range(1, 256) if code != 125]) | st.just(125))
+def test_one_code_alone_says_that_the_check_itself_has_failed(
+    tmp_path_factory: pytest.TempPathFactory, code: int
+) -> None:
+    place = tmp_path_factory.getbasetemp()
+    if code == 125:
+        with pytest.raises(HarnessError, match="the evaluator is gone"):
+            run_check("echo the evaluator is gone; exit 125", workspace=place)
+    else:
+        assert not run_check(f"exit {code}", workspace=place).accepted
 
 
 def test_equal_output_is_the_same_failure_and_other_output_is_not(tmp_path: Path) -> None:
