@@ -59,7 +59,7 @@ class Captured(Protocol):
 class Snapshots(Protocol):
     """Takes snapshots of the workspace and compares them."""
 
-    def snapshot(self, *, label: str) -> Captured: ...
+    def snapshot(self, *, label: str, hurried: bool) -> Captured: ...
     def changes(self, before: CommitId, after: CommitId) -> tuple[Change, ...]: ...
 
 
@@ -300,10 +300,13 @@ class Recorder:
                 self._awaits_snapshot(node.record_uid, before, quiet=False)
         return node
 
-    def settle(self, label: str) -> Captured:
-        """Snapshot now: waiting nodes get it as their after-commit, else it is an outside change."""
+    def settle(self, label: str, *, hurried: bool = True) -> Captured:
+        """Snapshot now: waiting nodes get it as their after-commit, else it is an outside change.
+
+        One that is not hurried is whole, however long that takes.
+        """
         with self._lock:
-            taken = self._snapshots.snapshot(label=label)
+            taken = self._snapshots.snapshot(label=label, hurried=hurried)
             previous = self._last
             waiting, self._unsettled = self._unsettled, {}
             for uid, before in waiting.items():

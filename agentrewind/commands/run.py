@@ -73,6 +73,14 @@ _NEEDED = ("harness", "model", "workspace", "task")
 @click.option("--volatile", metavar="PATTERN", multiple=True, help="Caches, deleted at a restore.")
 @click.option("--track-everything", is_flag=True, help="Apply no path rule at all.")
 @click.option(
+    "--snapshot-deadline",
+    metavar="SECONDS",
+    type=click.IntRange(min=1),
+    default=60,
+    show_default=True,
+    help="A node whose snapshot takes longer is no checkpoint; the agent goes on.",
+)
+@click.option(
     "--resume", metavar="RUN", help="Go on with this run; with --on-divergence, --start and --json only."
 )
 @json_option
@@ -220,7 +228,9 @@ def _policy(given: dict[str, Any]) -> Policy:
     from agentrewind.workspace.policy import Policy
 
     policy = replace(
-        Policy.default().with_excluded(given["exclude"]), track_everything=given["track_everything"]
+        Policy.default().with_excluded(given["exclude"]),
+        track_everything=given["track_everything"],
+        snapshot_seconds=given["snapshot_deadline"],
     )
     policy = replace(policy, volatile=(*policy.volatile, *given["volatile"]))
     return Policy.from_json(policy.to_json())  # which names what is wrong with a pattern

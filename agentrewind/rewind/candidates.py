@@ -77,8 +77,15 @@ def listing(view: View) -> JsonObject:
     if view.not_restored:
         answer["left_as_is_by_a_rewind"] = list(view.not_restored)
     if not entries:
-        answer["note"] = "There is no earlier point yet: this is the first answer of the run."
+        answer["note"] = _nothing_to_offer(view)
     return answer
+
+
+def _nothing_to_offer(view: View) -> str:
+    first = next((node.record_uid for node in view.path if isinstance(node, LlmNode)), view.asking)
+    if first == view.asking:
+        return "There is no earlier point yet: this is the first answer of the run."
+    return "There is no earlier point with a whole snapshot of the workspace, so none can be gone back to."
 
 
 def refusal(view: View, target: str) -> str | None:

@@ -15,8 +15,9 @@ from typing import assert_never
 from agentrewind.errors import RestoreError
 from agentrewind.workspace.contents import PIECE, ZERO_PIECE
 from agentrewind.workspace.inventory import FileEntry
+from agentrewind.workspace.open_path import OPEN_DIRECTORY
 from agentrewind.workspace.policy import TEMPORARY_PREFIX, PathClass, Policy
-from agentrewind.workspace.scan import OPEN_DIRECTORY, names_in
+from agentrewind.workspace.scan import names_in
 from agentrewind.workspace.steps import (
     HardLink,
     MakeDirectory,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from agentrewind.workspace.objects import BLOB, MODE_FILE, TREE, TreeItem, encode_tree, object_id
@@ -60,11 +60,14 @@ def capture_link(directory: int, name: str, status: os.stat_result, sink: Sink) 
     return Captured(FileKind.LINK, status, sink.add(BLOB, target), None)
 
 
-def capture_file(directory: int, name: str, sink: Sink, *, limit: int) -> Captured | Omission | None:
+def capture_file(
+    directory: int, name: str, sink: Sink, *, limit: int, late: Callable[[], bool]
+) -> Captured | Omission | None:
     """The contents of a regular file; None when the name vanished or is no regular file any more.
 
     A file that changes meanwhile is read again. One that only grows, such as a log, is taken as it was when
-    reading began and is not trusted; one that keeps changing otherwise is left out as unstable.
+    reading began and is not trusted; one that keeps changing otherwise is left out as unstable. A large
+    file that is not read in full when `late` says so is left out as late.
     """
     grown: Captured | None = None
     for _ in range(_ATTEMPTS):
@@ -80,13 +83,13 @@ def capture_file(directory: int, name: str, sink: Sink, *, limit: int) -> Captur
                 return None
             if before.st_size > limit:
                 return Omission.TOO_LARGE
-            captured = _read(handle, before, sink)
+            captured = _read(handle, before, sink, late)
             after = os.fstat(handle)
         except OSError:
             return Omission.UNREADABLE
         finally:
             os.close(handle)
-        if captured is not None and _same(before, after):
+        if isinstance(captured, Omission) or (captured is not None and _same(before, after)):
             return captured
         grown = captured._replace(settled=False) if captured and after.st_size > before.st_size else None
     return grown or Omission.UNSTABLE
@@ -100,9 +103,11 @@ def _same(before: os.stat_result, after: os.stat_result) -> bool:
     )
 
 
-def _read(handle: int, status: os.stat_result, sink: Sink) -> Captured | None:
+def _read(
+    handle: int, status: os.stat_result, sink: Sink, late: Callable[[], bool]
+) -> Captured | Omission | None:
     if status.st_size > LARGE:
-        return _read_pieces(handle, status, sink)
+        return _read_pieces(handle, status, sink, late)
     data = _read_exactly(handle, status.st_size)
     if data is None:
         return None
@@ -119,7 +124,9 @@ def _read_exactly(handle: int, size: int) -> bytes | None:
     return data
 
 
-def _read_pieces(handle: int, status: os.stat_result, sink: Sink) -> Captured | None:
+def _read_pieces(
+    handle: int, status: os.stat_result, sink: Sink, late: Callable[[], bool]
+) -> Captured | Omission | None:
     items = []
     zeros_added = False
     for number, (length, is_hole) in enumerate(_pieces(handle, status.st_size)):
@@ -128,6 +135,8 @@ def _read_pieces(handle: int, status: os.stat_result, sink: Sink) -> Captured | 
             if not zeros_added:
                 sink.add(BLOB, _ZEROS)
                 zeros_added = True
+        elif late():
+            return Omission.LATE
         else:
             os.lseek(handle, number * PIECE, os.SEEK_SET)
             data = _read_exactly(handle, length)

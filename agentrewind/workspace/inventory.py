@@ -156,6 +156,7 @@ class Inventory:
         omitting: directories with left-out names.
         caching: directories with volatile names.
         dropped: directories that were taken out since somebody last emptied this list.
+        parked: what is known of directories that were put off, by where they hang; the next look takes it up.
     """
 
     def __init__(self) -> None:
@@ -166,6 +167,7 @@ class Inventory:
         self.omitting: set[Directory] = set()
         self.caching: set[Directory] = set()
         self.dropped: list[Directory] = []
+        self.parked: dict[tuple[Directory, str], Directory] = {}
 
     def put(self, directory: Directory, name: str, child: Child) -> None:
         """Set what stands under a name."""
@@ -220,6 +222,13 @@ class Inventory:
             self._detach(child)
             return child
         return None
+
+    def park(self, directory: Directory, name: str) -> None:
+        """Leave a name out until it is looked at again, without losing what is known of what it holds."""
+        child = directory.children.get(name)
+        self.omit(directory, name, Omission.LATE)
+        if type(child) is Directory:
+            self.parked[directory, name] = child
 
     def adopt(self, directory: Directory, name: str, child: Directory) -> None:
         """Hang a directory that was detached elsewhere under a new name, with all that is known of it."""

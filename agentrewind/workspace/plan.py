@@ -218,7 +218,7 @@ class _Planner:
                     self._lists.deleted.append(path)
             case Omission.UNREADABLE if wanted:
                 self._lists.blocked.append(path)
-            case Omission.TOO_LARGE | Omission.UNSTABLE | Omission.TOO_DEEP if wanted:
+            case Omission.TOO_LARGE | Omission.UNSTABLE | Omission.TOO_DEEP | Omission.LATE if wanted:
                 self._set_aside(path)
             case _:
                 pass  # stays, and is named with the others that were left out

@@ -44,6 +44,7 @@ DEFAULT_VOLATILE = (
     ".ruff_cache",
 )
 DEFAULT_MAX_FILE_BYTES = 1 << 30
+DEFAULT_SNAPSHOT_SECONDS = 60
 
 
 class PathClass(StrEnum):
@@ -68,6 +69,7 @@ class Policy:
         track_everything: no pattern applies; sizes still do.
         inner_repositories: whether `.git` (at the root too) is part of the state, or left as it is.
         max_file_bytes: larger files are left out, kept at a restore and named.
+        snapshot_seconds: so long a node waits for its snapshot; what was not read by then makes it partial.
     """
 
     excluded: tuple[str, ...] = DEFAULT_EXCLUDED
@@ -75,6 +77,7 @@ class Policy:
     track_everything: bool = False
     inner_repositories: bool = True
     max_file_bytes: int = DEFAULT_MAX_FILE_BYTES
+    snapshot_seconds: int = DEFAULT_SNAPSHOT_SECONDS
 
     @classmethod
     def default(cls) -> Policy:
@@ -141,6 +144,7 @@ class Policy:
             "track_everything": self.track_everything,
             "inner_repositories": self.inner_repositories,
             "max_file_bytes": self.max_file_bytes,
+            "snapshot_seconds": self.snapshot_seconds,
         }
 
     @classmethod
@@ -159,7 +163,8 @@ class Policy:
             volatile=_patterns(value, "volatile", default.volatile),
             track_everything=_switch(value, "track_everything", default=default.track_everything),
             inner_repositories=_switch(value, "inner_repositories", default=default.inner_repositories),
-            max_file_bytes=_size(value, "max_file_bytes", default.max_file_bytes),
+            max_file_bytes=_number(value, "max_file_bytes", default.max_file_bytes),
+            snapshot_seconds=_number(value, "snapshot_seconds", default.snapshot_seconds),
         )
 
 
@@ -199,8 +204,8 @@ def _switch(value: JsonObject, name: str, *, default: bool) -> bool:
     return found
 
 
-def _size(value: JsonObject, name: str, default: int) -> int:
+def _number(value: JsonObject, name: str, default: int) -> int:
     found: Json = value.get(name, default)
     if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-        raise UsageError(f"path rules: {name} must be a number of bytes, not {found!r}")
+        raise UsageError(f"path rules: {name} must be a whole number, 0 or more, not {found!r}")
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,10 +86,11 @@ class Refresher:
         """Walk everything next time, whatever the hints say."""
         self._thorough = True
 
-    def refresh(self, inventory: Inventory, sink: Sink) -> bool:
+    def refresh(self, inventory: Inventory, sink: Sink, *, late: Callable[[], bool] = lambda: False) -> bool:
         """Make the inventory what the disk is; whether that changed anything that a snapshot holds.
 
-        Objects of what was read, and perhaps some trees, go to the sink.
+        Objects of what was read, and perhaps some trees, go to the sink. Once `late` says so, whatever is
+        not known yet is put off, and marked as left out for that reason.
         """
         # the clock that stamps files, whatever clock the run has
         stamp = time.clock_gettime_ns(time.CLOCK_REALTIME) - self._window_ns
@@ -101,7 +103,13 @@ class Refresher:
         elif inventory is self._inventory:
             self._distrust_mapped(inventory)
         scanner = Scanner(
-            self._handle, inventory, self._policy, sink, trusted_before_ns=stamp, observer=self._watcher
+            self._handle,
+            inventory,
+            self._policy,
+            sink,
+            trusted_before_ns=stamp,
+            observer=self._watcher,
+            late=late,
         )
         changed = self._scan(inventory, scanner, sink, doubts)
         self._doubtful = scanner.doubtful
@@ -139,7 +147,7 @@ class Refresher:
             self._walk(scanner)
             self.tally.walks += 1
         changed = inventory.root.tree is None
-        if doubts is not None and self._clock.monotonic() >= self._audit_due:
+        if doubts is not None and self._clock.monotonic() >= self._audit_due and not scanner.late():
             # trees are made so that whatever the audit changes shows
             write_trees(inventory.root, sink)
             self._audit(inventory, scanner)
@@ -155,6 +163,7 @@ class Refresher:
 
     def _audit(self, inventory: Inventory, scanner: Scanner) -> None:
         """Walk everything although hints were complete, and see whether they were."""
+        scanner.late = lambda: False  # an audit may not leave out what hints told of in time
         self._walk(scanner)
         self.tally.audits += 1
         self._late = (self._watcher.take() if self._watcher is not None else None) or {}

@@ -12,10 +12,11 @@ from agentrewind.records import CommitId, JsonObject
 from agentrewind.workspace.apply import Applier, MovedError, make_accessible, spared_in
 from agentrewind.workspace.contents import HashOnly
 from agentrewind.workspace.inventory import Inventory
+from agentrewind.workspace.open_path import OPEN_DIRECTORY
 from agentrewind.workspace.plan import VolatileContents, plan_restore
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.policy_text import decode_policy
-from agentrewind.workspace.scan import OPEN_DIRECTORY, Scanner, names_in
+from agentrewind.workspace.scan import Scanner, names_in
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.steps import RestorePlan, Write
 from agentrewind.workspace.trees import write_trees

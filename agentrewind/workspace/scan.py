@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from agentrewind.workspace.contents import Captured, Sink, capture_file, capture_link
 from agentrewind.workspace.inventory import Directory, FileEntry, Inventory
+from agentrewind.workspace.open_path import OPEN_DIRECTORY, OpenPath
 from agentrewind.workspace.policy import PathClass, Policy
 from agentrewind.workspace.sidecar import Omission
 
-OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MAX_DEPTH = 256
 _ATTEMPTS = 4
 
@@ -41,6 +41,7 @@ class Scanner:
         sink: gets the objects of what is read.
         trusted_before_ns: files stamped later may change again without a change of their stat data.
         observer: a watcher that wants to see every directory.
+        late: whether the deadline has passed; what is not known by then is put off and left out.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Scanner:
         *,
         trusted_before_ns: int,
         observer: Observer | None = None,
+        late: Callable[[], bool] = lambda: False,
     ) -> None:
         self._root = root
         self._inventory = inventory
@@ -59,6 +61,7 @@ class Scanner:
         self._sink = sink
         self._trusted_before = trusted_before_ns
         self._observer = observer
+        self.late = late
         self._detached: dict[tuple[int, int], Directory] = {}
         self.doubtful: set[tuple[Directory, str]] = set()
         """Names to look at again next time: what could not be read, and files whose stat data are too fresh
@@ -78,7 +81,7 @@ class Scanner:
         for directory, names in doubts.items():
             if self._attached(directory):
                 self._look_for_moves(directory, names)
-        path = _OpenPath(self._root)
+        path = OpenPath(self._root)
         try:
             # by parents, so that those are opened once
             for directory in sorted(doubts, key=lambda directory: directory.parts()):
@@ -100,7 +103,7 @@ class Scanner:
         children = directory.children
         if not any(renewed and type(children.get(name)) is Directory for name, renewed in names.items()):
             return
-        path = _OpenPath(self._root)
+        path = OpenPath(self._root)
         try:
             handle = path.to(directory)
             if handle is None:
@@ -185,8 +188,16 @@ class Scanner:
                     pass
         if kind == stat.S_IFDIR:
             self._enter(handle, directory, name, status, depth=depth, descend=descend)
-        elif kind == stat.S_IFREG:
-            captured = capture_file(handle, name, self._sink, limit=self._policy.max_file_bytes)
+        elif self.late():
+            self._put_off(directory, name)
+        else:
+            self._read(handle, directory, name, status)
+
+    def _read(self, handle: int, directory: Directory, name: str, status: os.stat_result) -> None:
+        kind = stat.S_IFMT(status.st_mode)
+        if kind == stat.S_IFREG:
+            limit = self._policy.max_file_bytes
+            captured = capture_file(handle, name, self._sink, limit=limit, late=self.late)
             self._take(handle, directory, name, captured)
         elif kind == stat.S_IFLNK:
             self._take(handle, directory, name, capture_link(handle, name, status, self._sink))
@@ -204,18 +215,15 @@ class Scanner:
         descend: bool,
     ) -> None:
         child = directory.children.get(name)
-        if not isinstance(child, Directory) or (child.dev, child.ino) != (status.st_dev, status.st_ino):
-            moved = self._detached.pop((status.st_dev, status.st_ino), None)
-            if moved is not None and self._policy.judges_alike_anywhere(directory.path_of(name)):
-                self._forget(directory, name)
-                self._inventory.adopt(directory, name, moved)
-                child = moved
-            elif not isinstance(child, Directory):
-                child = Directory(name, directory)
-                self._inventory.put(directory, name, child)
-            descend = True
-        if not descend:
+        same = isinstance(child, Directory) and (child.dev, child.ino) == (status.st_dev, status.st_ino)
+        if same and not descend:
             return
+        if self.late():
+            self._put_off(directory, name)
+            return
+        if not same:
+            child = self._newcomer(directory, name, status)
+        assert isinstance(child, Directory)
         if depth >= MAX_DEPTH:
             self._omit(directory, name, Omission.TOO_DEEP)
             return
@@ -231,6 +239,30 @@ class Scanner:
             self._list(inner, child, depth=depth + 1)
         finally:
             os.close(inner)
+
+    def _newcomer(self, directory: Directory, name: str, status: os.stat_result) -> Directory:
+        """The directory that hangs under a name from now on, with what is known of it from elsewhere."""
+        inode = (status.st_dev, status.st_ino)
+        parked = self._inventory.parked.pop((directory, name), None)
+        moved = self._detached.pop(inode, None)
+        if moved is not None and not self._policy.judges_alike_anywhere(directory.path_of(name)):
+            moved = None
+        known = directory.children.get(name)
+        if parked is not None and (parked.dev, parked.ino) == inode:
+            moved = parked
+        if moved is not None:
+            self._forget(directory, name)
+            self._inventory.adopt(directory, name, moved)
+            return moved
+        if isinstance(known, Directory):
+            return known
+        child = Directory(name, directory)
+        self._inventory.put(directory, name, child)
+        return child
+
+    def _put_off(self, directory: Directory, name: str) -> None:
+        self._inventory.park(directory, name)
+        self.doubtful.add((directory, name))
 
     def _changed_kind(self, handle: int, directory: Directory, name: str, *, depth: int) -> None:
         """The name was something else a moment ago: judge it by what it is now."""
@@ -285,47 +317,6 @@ class Scanner:
         gone = self._inventory.forget(directory, name)
         if gone is not None and self._policy.judges_alike_anywhere(directory.path_of(name)):
             self._detached[(gone.dev, gone.ino)] = gone
-
-
-class _OpenPath:
-    """Descriptors of one directory and those above it, opened as they are needed."""
-
-    def __init__(self, root: int) -> None:
-        self._root = root
-        self._open: list[tuple[Directory, int]] = []
-
-    def close(self) -> None:
-        self._shorten(0)
-
-    def to(self, directory: Directory) -> int | None:
-        """A descriptor of a known directory; None when something else stands on the way to it now."""
-        chain: list[Directory] = []
-        node = directory
-        while node.parent is not None:
-            chain.append(node)
-            node = node.parent
-        chain.reverse()
-        common = 0
-        while common < min(len(chain), len(self._open)) and self._open[common][0] is chain[common]:
-            common += 1
-        self._shorten(common)
-        for step in chain[common:]:
-            try:
-                handle = os.open(step.name, OPEN_DIRECTORY, dir_fd=self._last())
-            except OSError:
-                return None
-            self._open.append((step, handle))
-            status = os.fstat(handle)
-            if (status.st_dev, status.st_ino) != (step.dev, step.ino):
-                return None
-        return self._last()
-
-    def _last(self) -> int:
-        return self._open[-1][1] if self._open else self._root
-
-    def _shorten(self, depth: int) -> None:
-        while len(self._open) > depth:
-            os.close(self._open.pop()[1])
 
 
 def names_in(handle: int) -> list[str]:

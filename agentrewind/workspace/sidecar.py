@@ -35,6 +35,7 @@ class Omission(StrEnum):
     UNREADABLE = "unreadable"
     UNSTABLE = "unstable"
     TOO_DEEP = "too-deep"
+    LATE = "late"
 
     @property
     def by_rule(self) -> bool:
@@ -53,6 +54,7 @@ _EXPLANATIONS = {
     Omission.UNREADABLE: "could not be read",
     Omission.UNSTABLE: "kept changing while it was read",
     Omission.TOO_DEEP: "nested too deeply",
+    Omission.LATE: "not looked at before the deadline of the snapshot",
 }
 
 

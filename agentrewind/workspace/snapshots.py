@@ -39,7 +39,8 @@ from agentrewind.workspace.objects import (
 from agentrewind.workspace.pack_writer import PackWriter, replace_file, storage_errors
 from agentrewind.workspace.trees import DirectoryIds, StoredDirectory, sidecar_id, stored_directory
 
-STORE_FORMAT = 1
+STORE_FORMAT = 2
+_FORMAT_FILE = "agentrewind-store"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 _IDENTITY = b"AgentRewind <snapshots@agentrewind.invalid>"
 _FILES = {
@@ -47,7 +48,7 @@ _FILES = {
     "config": b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n",
     # should the git program ever touch the store, it rewrites no bytes
     "info/attributes": b"* -text -eol -filter -ident -working-tree-encoding\n",
-    "agentrewind-store": b"%d\n" % STORE_FORMAT,
+    _FORMAT_FILE: b"%d\n" % STORE_FORMAT,
 }
 _ERRORS = (KeyError, ValueError, AssertionError, OSError, zlib.error, NotGitRepository)
 
@@ -85,6 +86,7 @@ class SnapshotStore:
         self._open_packs: dict[str, Pack] = {}
         self._where: dict[bytes, str] = {}
         self._generation = b""
+        self._format = STORE_FORMAT
         self._lock: int | None = None
         self._directories: dict[DirectoryIds, StoredDirectory] = {}
         self._release = weakref.finalize(self, _close_all, self._open_packs)
@@ -105,11 +107,12 @@ class SnapshotStore:
                 if not (git_dir / name).exists():
                     replace_file(git_dir / name, data)
             (git_dir / "agentrewind.lock").touch(mode=0o600)
-            found = (git_dir / "agentrewind-store").read_bytes().strip()
+            found = (git_dir / _FORMAT_FILE).read_bytes().strip()
         if not found.isdigit() or int(found) > STORE_FORMAT:
             raise UnsupportedFormatError(found=int(found) if found.isdigit() else -1, known=STORE_FORMAT)
         store = cls(git_dir)
         store.reload()
+        store._format = int(found)
         return store
 
     def close(self) -> None:
@@ -127,6 +130,11 @@ class SnapshotStore:
             changed = self._read_generation() != self._generation
             if changed:
                 self.reload()
+            if self._format < STORE_FORMAT:
+                # before anything that an older version would take for damage
+                with storage_errors(self.git_dir):
+                    replace_file(self.git_dir / _FORMAT_FILE, _FILES[_FORMAT_FILE])
+                self._format = STORE_FORMAT
             yield changed
 
     @contextmanager

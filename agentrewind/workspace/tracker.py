@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
@@ -16,12 +16,12 @@ from agentrewind.records import Change, CommitId
 from agentrewind.workspace.inventory import Inventory
 from agentrewind.workspace.maintenance import consolidate
 from agentrewind.workspace.objects import BLOB, object_id
+from agentrewind.workspace.open_path import OPEN_DIRECTORY
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.policy_text import encode_policy
 from agentrewind.workspace.refresh import Refresher, Tally
 from agentrewind.workspace.repositories import lost_commits
 from agentrewind.workspace.restore import RestoreReport, carry_out, make_plan
-from agentrewind.workspace.scan import OPEN_DIRECTORY
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.stat_cache import CachedInventory, load_inventory, save_inventory
 from agentrewind.workspace.steps import RestorePlan
@@ -97,8 +97,11 @@ class Workspace:
         self._last: Snapshot | None = None
         self._load()
 
-    def snapshot(self, *, label: str) -> Snapshot:
+    def snapshot(self, *, label: str, hurried: bool = False) -> Snapshot:
         """Commit the present state; an unchanged workspace gives the same commit as before.
+
+        A hurried one keeps to the deadline of the path rules: what could not be looked at in time is left
+        out, which makes it partial, and is tried again by the next one.
 
         Raises:
             StorageError: the store cannot be written; no ref names anything incomplete.
@@ -107,7 +110,7 @@ class Workspace:
             if collected:
                 self._start_over()
             try:
-                taken = self._snapshot(label)
+                taken = self._snapshot(label, self._deadline() if hurried else _never)
             except BaseException:
                 # ids of objects that were never stored must not be taken for stored ones
                 self._start_over()
@@ -190,10 +193,15 @@ class Workspace:
         """How changes are found, for people."""
         return self._refresher.watching
 
-    def _snapshot(self, label: str) -> Snapshot:
+    def _deadline(self) -> Callable[[], bool]:
+        """Tells, from now on, whether the time that a hurried snapshot may take is over."""
+        end = self._clock.monotonic() + self._policy.snapshot_seconds
+        return lambda: self._clock.monotonic() >= end
+
+    def _snapshot(self, label: str, late: Callable[[], bool]) -> Snapshot:
         writer = self._store.new_pack()
         try:
-            if not self._refresher.refresh(self._inventory, writer) and self._last is not None:
+            if not self._refresher.refresh(self._inventory, writer, late=late) and self._last is not None:
                 return self._last
             tree, meta = write_trees(self._inventory.root, writer)
             root = DirectoryIds(tree=tree, meta=meta)
@@ -289,3 +297,7 @@ class Workspace:
                 self._saved = self._last.commit
         ended = self._clock.monotonic()
         self._save_due = ended + (ended - began) / _SAVE_SHARE
+
+
+def _never() -> bool:
+    return False

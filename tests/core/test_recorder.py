@@ -83,7 +83,7 @@ class Slow:
     gate: threading.Event = field(default_factory=threading.Event)
     taken: list[tuple[str, str]] = field(default_factory=list)
 
-    def snapshot(self, *, label: str) -> Snapshot:
+    def snapshot(self, *, label: str, hurried: bool) -> Snapshot:
         assert self.gate.wait(10)
         taken = self.files.snapshot(label=label)
         self.taken.append((label, threading.current_thread().name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -10,7 +11,7 @@ from agentrewind.records import OutsideChange, RewindDone
 from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest
 from tests.e2e.laws import check_laws
 from tests.e2e.stage import Stage
-from tests.e2e.steps import back, look, results, story, submit, work
+from tests.e2e.steps import back, commit, look, results, story, submit, work
 from tests.workspace.disk import git
 
 pytestmark = pytest.mark.slow
@@ -106,3 +107,27 @@ def test_a_secret_that_the_agent_changed_is_left_and_named(stage: Stage) -> None
     assert ".env" in str(done.report["kept"])
     assert ".env" in str(results(stage.arrivals[3].request)[-1])
     check_laws(stage)
+
+
+def test_nodes_whose_snapshot_ran_out_of_time_are_no_checkpoints(stage: Stage) -> None:
+    """With no time at all, no node is offered, a rewind is refused with the reason, and the run goes on."""
+    stage.write("before.txt", "from before\n")
+    stage.policy = story(
+        work("a", "echo a > a"),
+        look(),
+        ScriptedAnswer("say-go", [commit("rec_000001", "never")]),
+        work("b", "echo b > b"),
+        submit(),
+    )
+    ended = stage.start(policy={"snapshot_seconds": 0})
+    assert ended.code == 0
+    assert ended.result["rewinds"] == 0
+    assert sorted(path.name for path in stage.root.iterdir()) == ["a", "b", "before.txt"]
+    late = "before.txt (not looked at before the deadline of the snapshot)"
+    for node in stage.timeline.path():
+        assert late in node.metadata.workspaces["ws0"].partial
+        assert not stage.timeline.is_checkpoint(node.record_uid)
+    _, offered, refused, _ = map(json.loads, results(stage.arrivals[-1].request))
+    assert offered["candidates"] == []
+    assert "no earlier point with a whole snapshot" in offered["note"]
+    assert "no whole snapshot" in refused["error"]

@@ -71,7 +71,7 @@ def test_damage_is_found_and_named_and_gc_drops_nothing_over_it(tmp_path: Path) 
 
 def test_a_store_of_a_newer_version_is_refused_by_number(tmp_path: Path) -> None:
     SnapshotStore.open(tmp_path / "s.git").close()
-    (tmp_path / "s.git" / "agentrewind-store").write_text("2\n")
+    (tmp_path / "s.git" / "agentrewind-store").write_text("3\n")
     with pytest.raises(UnsupportedFormatError, match="2"):
         SnapshotStore.open(tmp_path / "s.git")
 
