@@ -1,0 +1,1 @@
+"""The address book."""
