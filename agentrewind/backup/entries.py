@@ -72,7 +72,7 @@ class Entry:
     @property
     def restorable(self) -> bool:
         """There is something to bring back, and nothing speaks against trying."""
-        return self.captured is not None and self.state in (State.PRESERVED, State.PARTLY)
+        return self.captured is not None and self.state not in (State.UNCHANGED, State.RESTORED)
 
     @property
     def name(self) -> str:

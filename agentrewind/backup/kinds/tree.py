@@ -76,11 +76,11 @@ Take = Callable[[Path], str]
 """Gives the content's name for a file at this absolute path."""
 
 
-def scan(root: Path, take: Take, *, skip: Iterable[Path] = ()) -> list[Item]:
+def scan(root: Path, take: Take, *, skip: Iterable[Path] = (), deep: bool = True) -> list[Item]:
     """The tree at `root`, parents before what they hold, names in order; empty where there is nothing.
 
     `take` is asked for the content of every file; the absolute paths in `skip` are left out, with all
-    below them. Raises CaptureError where a path cannot be read.
+    below them; without `deep` it is the root alone. Raises CaptureError where a path cannot be read.
     """
     left_out = frozenset(skip)
     found: list[Item] = []
@@ -96,7 +96,7 @@ def scan(root: Path, take: Take, *, skip: Iterable[Path] = ()) -> list[Item]:
                 raise CaptureError(f"{show(full)} vanished while it was being preserved")
             return []
         found.append(item)
-        if item.kind == DIRECTORY:
+        if item.kind == DIRECTORY and deep:
             waiting += [_below(path, each.name) for each in _inside(full)]
     return found
 

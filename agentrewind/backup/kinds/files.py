@@ -1,0 +1,267 @@
+"""Files and directories outside the workspace: contents, modes, owners, times, links; absence as well."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from agentrewind.backup.kind import Captured, CaptureError, Outcome, Parameters, Store, UnclearError
+from agentrewind.backup.kinds.files_written import written_paths
+from agentrewind.backup.kinds.tree import (
+    Item,
+    check_budget,
+    decode,
+    digest,
+    encode,
+    hashed,
+    nothing,
+    scan,
+    show,
+)
+from agentrewind.backup.kinds.tree_restore import TreeRestore
+from agentrewind.backup.kinds.words import resolved
+from agentrewind.backup.values import Command, Context, Target
+from agentrewind.errors import DamagedError
+from agentrewind.fields import Fields
+from agentrewind.records import Json, JsonObject
+
+KIND = "files"
+
+_EACH = 16
+"""Up to so many paths of one command are targets of their own, more of them one target together."""
+
+_NO_FILES = ("/proc", "/sys", "/dev")
+
+
+class Files:
+    """Files and directories by their paths.
+
+    Parameters of a rule: `paths` says which words name them (see `files_written`), `contents = false` that
+    only modes, owners and times change, `recursive` which options make it go below a directory, `follow`
+    that a link at the end of a path is followed.
+    """
+
+    def targets(self, command: Command, parameters: Parameters, context: Context) -> tuple[Target, ...]:
+        follow = parameters.get("follow") is True
+        contents = parameters.get("contents") is not False
+        found: dict[Path, None] = {}
+        for path in written_paths(command, parameters, context):
+            for real in resolved(path, follow=follow):
+                if not inside(real, context.workspace):
+                    found.setdefault(_first_missing(_fit(real)))
+        chosen = list(_topmost(found))
+        deep = contents or _goes_deep(command, parameters)
+        if len(chosen) <= _EACH:
+            return tuple(file_target([path], contents=contents, deep=deep) for path in chosen)
+        return (file_target(chosen, contents=contents, deep=deep),)
+
+    def capture(self, target: Target, store: Store, context: Context) -> Captured:
+        trees: list[Json] = []
+        blobs: list[str] = []
+        notes: list[str] = []
+        size = 0
+        for path in paths_in(target):
+            if inside(store.directory, path) or inside(path, store.directory):
+                raise CaptureError(f"{show(path)} holds AgentRewind's own store, which no backup can hold")
+            tree, items = capture_tree(path, target, store, context)
+            trees.append(tree)
+            blobs += list(_payloads(tree, items))
+            size += sum(item.size for item in items if item.content)
+            notes += _notes(path, items, context)
+        return Captured(
+            manifest={"trees": trees}, blobs=tuple(dict.fromkeys(blobs)), bytes=size, notes=tuple(notes)
+        )
+
+    def fingerprint(self, target: Target, context: Context) -> str:
+        found = sha256()
+        anything = False
+        for path in paths_in(target):
+            each = digest(_scan(path, target, context))
+            anything = anything or bool(each)
+            found.update(f"{each};".encode())
+        return found.hexdigest() if anything else ""
+
+    def restore(self, target: Target, captured: Captured, store: Store, context: Context) -> Outcome:
+        restored: list[str] = []
+        missing: list[str] = []
+        notes: list[str] = []
+        for path, wanted in trees_in(captured, store):
+            if path.parent.exists() and path.parent.resolve() != path.parent:
+                missing.append(f"{show(path)}: a link on the way leads elsewhere now")
+                continue
+            work = TreeRestore(
+                root=path, wanted=wanted, store=store, skip=_skip(context), contents=_contents(target)
+            )
+            work.run()
+            restored += work.restored
+            missing += work.missing
+            notes += work.notes
+        return Outcome(restored=tuple(restored), missing=tuple(missing), notes=tuple(notes))
+
+    def plan(self, target: Target, captured: Captured, context: Context) -> tuple[str, ...]:
+        lines = []
+        for path, fields in _manifest(captured):
+            state, count = fields.text("state"), fields.integer("count")
+            if state == "absent":
+                lines.append(f"remove {show(path)}, which was not there")
+            elif not _contents(target):
+                lines.append(f"set mode, owner and times of {count} path(s) at {show(path)}")
+            elif state == "dir":
+                lines.append(f"bring back {show(path)} with {count} path(s), and remove what is new in it")
+            else:
+                lines.append(f"write back {show(path)} ({fields.integer('bytes')} bytes)")
+        return tuple(lines)
+
+    def describe(self, target: Target) -> tuple[str, str]:
+        if not _contents(target):
+            return f"modes, owners and times of {target.name}", "they are set again; what is new is removed"
+        return f"{target.name} as it is", "what differs is written back, what is new is removed"
+
+
+def file_target(paths: list[Path], *, contents: bool = True, deep: bool = True) -> Target:
+    """Files at these absolute paths as one target. `deep`: with all below them."""
+    listed: list[Json] = [_as_json(path) for path in paths]
+    name = show(paths[0])
+    if len(paths) > 1:
+        name = f"{len(paths)} paths below {show(Path(os.path.commonpath(paths)))}"
+    return Target(kind=KIND, name=name, detail={"paths": listed, "contents": contents, "deep": deep})
+
+
+def paths_in(target: Target) -> tuple[Path, ...]:
+    """The paths of a target. Raises DamagedError."""
+    return tuple(_as_path(each) for each in Fields(target.detail, "target").items("paths"))
+
+
+def inside(path: Path, root: Path | None) -> bool:
+    """`path` is `root` or lies in it."""
+    return root is not None and (path == root or root in path.parents)
+
+
+def capture_tree(path: Path, target: Target, store: Store, context: Context) -> tuple[JsonObject, list[Item]]:
+    """One tree preserved, with its entry for the manifest. Raises CaptureError."""
+    skip = _skip(context)
+    if _contents(target):
+        check_budget(path, store, skip=skip)
+        items = scan(path, store.put_file, skip=skip)
+    else:
+        items = _scan(path, target, context)
+    name = store.put(encode(items))
+    again = _scan(path, target, context, contents=False)
+    if [_stamp(item) for item in again] != [_stamp(item) for item in items] or decode(
+        store.get(name)
+    ) != items:
+        raise CaptureError(f"{show(path)} changed while it was being preserved; try again")
+    tree: JsonObject = {
+        "path": _as_json(path),
+        "state": items[0].kind if items else "absent",
+        "tree": name,
+        "count": len(items),
+        "bytes": sum(item.size for item in items),
+    }
+    return tree, items
+
+
+def trees_in(captured: Captured, store: Store) -> Iterator[tuple[Path, list[Item]]]:
+    """The trees of a manifest. Raises DamagedError."""
+    for path, fields in _manifest(captured):
+        yield path, decode(store.get(fields.text("tree")))
+
+
+def _manifest(captured: Captured) -> Iterator[tuple[Path, Fields]]:
+    for each in Fields(captured.manifest, "manifest").items("trees"):
+        fields = Fields(each, "manifest.trees")
+        yield _as_path(fields.value("path")), fields
+
+
+def _scan(path: Path, target: Target, context: Context, *, contents: bool | None = None) -> list[Item]:
+    take = hashed if (_contents(target) if contents is None else contents) else nothing
+    if target.detail.get("deep") is False:
+        return scan(path, take, skip=_skip(context), deep=False)
+    return scan(path, take, skip=_skip(context))
+
+
+def _contents(target: Target) -> bool:
+    return target.detail.get("contents") is not False
+
+
+def _skip(context: Context) -> tuple[Path, ...]:
+    return (context.workspace,) if context.workspace is not None else ()
+
+
+def _stamp(item: Item) -> tuple[object, ...]:
+    return item.path, item.kind, item.mode, item.mtime_ns, item.size, item.link
+
+
+def _payloads(tree: JsonObject, items: Iterable[Item]) -> Iterator[str]:
+    name = tree["tree"]
+    assert isinstance(name, str)
+    yield name
+    yield from (item.content for item in items if item.content)
+
+
+def _notes(path: Path, items: list[Item], context: Context) -> Iterator[str]:
+    inner = {item.twin for item in items if item.twin}
+    if any(
+        item.links > sum(each.twin == item.twin for each in items) for item in items if item.twin in inner
+    ):
+        yield f"{show(path)} has other names elsewhere; whether they are one file again depends on the call"
+    if any(item.kind == "socket" for item in items):
+        yield f"sockets at {show(path)} cannot be brought back"
+    if context.workspace is not None and inside(context.workspace, path):
+        yield f"the workspace in {show(path)} is left to its own snapshots"
+
+
+def _fit(path: Path) -> Path:
+    """Raises UnclearError for what is no file of a disk."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        mode = stat.S_IFREG
+    if not any(inside(path, Path(root)) for root in _NO_FILES) or inside(path, Path("/dev/shm")):
+        if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
+            raise UnclearError(f"{path} is a device, whose state cannot be read back")
+        return path
+    raise UnclearError(f"{path} stands for the system's own state and is no file that could be preserved")
+
+
+def _first_missing(path: Path) -> Path:
+    """The path itself, or where it is not there the first directory on the way that is missing as well."""
+    missing = path
+    while not os.path.lexists(missing) and missing.parent != missing and not os.path.lexists(missing.parent):
+        missing = missing.parent
+    return missing
+
+
+def _topmost(paths: Iterable[Path]) -> Iterator[Path]:
+    """The paths without those that lie in another of them."""
+    found = set(paths)
+    for path in sorted(found):
+        if not any(parent in found for parent in path.parents):
+            yield path
+
+
+def _goes_deep(command: Command, parameters: Parameters) -> bool:
+    options = parameters.get("deep", [])
+    wanted = options if isinstance(options, list) else []
+    words = [word.text for word in command.argv[1:] if word.text.startswith("-")]
+    letters = {f"-{letter}" for word in words if not word.startswith("--") for letter in word[1:]}
+    return any(each in words or each in letters for each in wanted)
+
+
+def _as_json(path: Path) -> Json:
+    raw = os.fsencode(path)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def _as_path(found: Json) -> Path:
+    if isinstance(found, bytes):
+        return Path(os.fsdecode(found))
+    if not isinstance(found, str) or not found.startswith("/"):
+        raise DamagedError(f"{found!r} is no absolute path")
+    return Path(found)

@@ -1,0 +1,245 @@
+"""Which paths a simple command may write, remove or move, by the `paths` parameter of its rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentrewind.backup.kind import Parameters, UnclearError
+from agentrewind.backup.kinds.words import Given, paths_of, read_words
+from agentrewind.backup.programs import run
+from agentrewind.backup.values import Command, Context, Word
+
+_WRITING = (">", ">>", ">|", "&>", "&>>", ">&", "<>")
+_NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "/dev/zero")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One command with its words read and the parameters of its rule."""
+
+    command: Command
+    context: Context
+    given: Given
+    parameters: Parameters
+
+    def paths(self, word: Word) -> list[Path]:
+        return paths_of(word, self.command, self.context)
+
+    def all_paths(self, words: Collection[Word]) -> list[Path]:
+        return [path for word in words for path in self.paths(word)]
+
+    def listed(self, name: str) -> tuple[str, ...]:
+        """A parameter that is a list of text."""
+        return listed(self.parameters, name)
+
+
+def written_paths(command: Command, parameters: Parameters, context: Context) -> list[Path]:
+    """Absolute paths, not resolved yet. Raises UnclearError where they cannot be told."""
+    mode = parameters.get("paths", "operands")
+    reader = _MODES.get(mode) if isinstance(mode, str) else None
+    if reader is None:
+        raise UnclearError(f"the rule's paths = {mode!r} is none of {', '.join(_MODES)}")
+    if command.host is not None:
+        raise UnclearError(f"it runs on {command.host}, whose files are out of reach")
+    if command.unclear:
+        raise UnclearError(command.unclear)
+    words = read_words(command, listed(parameters, "values"), listed(parameters, "optional"))
+    return list(reader(Written(command, context, words, parameters)))
+
+
+def listed(parameters: Parameters, name: str) -> tuple[str, ...]:
+    """A parameter that is a list of text, empty where there is none."""
+    found = parameters.get(name, [])
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+
+
+def _operands(written: Written) -> Iterator[Path]:
+    given, parameters = written.given, written.parameters
+    _closed(written)
+    skip = parameters.get("skip", 0)
+    first = skip if isinstance(skip, int) and not given.has(*written.listed("unless")) else 0
+    recursive = written.listed("recursive")
+    suffix = given.value(*written.listed("suffix"))
+    for path in written.all_paths(given.operands[first:]):
+        if recursive and path.is_dir() and not path.is_symlink() and not given.has(*recursive):
+            continue  # refused by the program itself
+        yield path
+        if suffix is not None and suffix.text:
+            yield from _kept_beside(path, suffix)
+
+
+def _kept_beside(path: Path, suffix: Word) -> Iterator[Path]:
+    """The copy that `sed -i.bak` and its kind leave, which may take an older file's place."""
+    if not suffix.literal:
+        raise UnclearError(f"the suffix {suffix.text!r} is known only when the command runs")
+    name = suffix.text.replace("*", path.name) if "*" in suffix.text else path.name + suffix.text
+    yield path.parent / name
+
+
+def _empty_directories(written: Written) -> Iterator[Path]:
+    parents = written.given.has("-p", "--parents")
+    for path in written.all_paths(written.given.operands):
+        if parents or (path.is_dir() and not any(path.iterdir())):
+            yield path
+
+
+def _destination(written: Written) -> Iterator[Path]:
+    """Where `cp`, `ln` and `install` put each source."""
+    given = written.given
+    _closed(written)
+    if given.has("-d", "--directory") and written.command.name == "install":
+        yield from written.all_paths(given.operands)
+        return
+    sources, target, into = _ends(written)
+    for source in sources:
+        yield target / source.name if into else target
+
+
+def _moved(written: Written) -> Iterator[Path]:
+    """Both ends of every move."""
+    _closed(written)
+    sources, target, into = _ends(written)
+    for source in sources:
+        yield source
+        yield target / source.name if into else target
+
+
+def _ends(written: Written) -> tuple[list[Path], Path, bool]:
+    """Sources, the destination, and whether the sources go into it."""
+    given = written.given
+    directory = given.value("-t", "--target-directory")
+    if directory is not None:
+        return written.all_paths(given.operands), _one(written, directory), True
+    if not given.operands:
+        raise UnclearError("it names no file")
+    if len(given.operands) == 1:
+        # `ln TARGET` puts its link here
+        if written.command.name == "ln":
+            return written.paths(given.operands[0]), _one(written, Word(".")), True
+        return [], _one(written, given.operands[0]), False
+    target = _one(written, given.operands[-1])
+    sources = written.all_paths(given.operands[:-1])
+    whole = given.has("-T", "--no-target-directory") or (
+        given.has("-n", "--no-dereference") and target.is_symlink()
+    )
+    return sources, target, target.is_dir() and not whole
+
+
+def _one(written: Written, word: Word) -> Path:
+    found = written.paths(word)
+    if len(found) != 1:
+        raise UnclearError(f"{word.text!r} stands for {len(found)} paths")
+    return found[0]
+
+
+def _last(written: Written) -> Iterator[Path]:
+    """The whole destination of `rsync` and `scp`."""
+    _closed(written)
+    if not written.given.operands:
+        return
+    word = written.given.operands[-1]
+    if ":" in word.text.partition("/")[0]:
+        raise UnclearError(f"{word.text} lies on another machine")
+    yield _one(written, word)
+
+
+def _redirects(written: Written) -> Iterator[Path]:
+    for redirect in written.command.redirects:
+        text = redirect.target.text
+        if redirect.operator not in _WRITING or (redirect.operator == ">&" and text.rstrip("-").isdigit()):
+            continue
+        if text in _NOWHERE or text.startswith("/dev/fd/") or text == "-":
+            continue
+        yield _one(written, redirect.target)
+
+
+def _block_copy(written: Written) -> Iterator[Path]:
+    for word in written.given.operands:
+        if word.text.startswith("of="):
+            yield _one(written, Word(word.text[3:], word.literal, word.glob))
+
+
+def _unpacked(written: Written) -> Iterator[Path]:
+    """What an archive would be unpacked over, by its own list of names."""
+    given, context = written.given, written.context
+    _closed(written)
+    into = given.value("-C", "--directory", "-d") or Word(".")
+    directory = _one(written, into)
+    if written.command.name == "unzip":
+        if not given.operands:
+            return
+        names = run(["unzip", "-Z1", str(_one(written, given.operands[0]))], context).splitlines()
+    else:
+        archive = given.value("-f", "--file") or _old_style(written)
+        if archive is None or archive.text == "-" or given.has("--strip-components", "--transform", "-P"):
+            raise UnclearError("what the archive holds is known only when the command runs")
+        names = run(["tar", "-tf", str(_one(written, archive))], context).splitlines()
+    for name in names:
+        text = name.decode("utf-8", "surrogateescape").strip("/")
+        path = directory / text
+        if text and not (name.endswith(b"/") and path.is_dir()):
+            yield path
+
+
+def _old_style(written: Written) -> Word | None:
+    """The archive of `tar xzf NAME`, whose first word holds the letters without a dash."""
+    words = written.given.operands
+    return words[1] if len(words) > 1 and words[0].literal and words[0].text.endswith("f") else None
+
+
+_CHANGING = ("-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprint0", "-fls", "-fprintf")
+
+
+def _found(written: Written) -> Iterator[Path]:
+    """What `find` would hand to its action: asked of find itself, with the action left out."""
+    words = written.command.argv[1:]
+    first = next((place for place, word in enumerate(words) if word.text in _CHANGING), None)
+    if first is None:
+        return
+    if any(not word.literal for word in words[:first]):
+        raise UnclearError("where find looks is known only when the command runs")
+    if written.command.cwd is None:
+        raise UnclearError("in which directory find looks is known only when the command runs")
+    tests = [word.text for word in words[:first]]
+    if any(word.text in ("-o", "-or", ",") for word in words):
+        tests = [text for text in tests if not text.startswith("-")]
+    listed = run(["find", *tests, "-print0"], written.context, cwd=written.command.cwd)
+    for name in listed.split(b"\0"):
+        if name:
+            yield written.command.cwd / name.decode("utf-8", "surrogateescape")
+
+
+def _argument(written: Written) -> Iterator[Path]:
+    """The path in the arguments of a harness's own tool."""
+    try:
+        arguments = json.loads(written.command.stdin or "{}")
+    except ValueError as error:
+        raise UnclearError("the tool's arguments are no JSON object") from error
+    for name in written.listed("argument"):
+        found = arguments.get(name) if isinstance(arguments, dict) else None
+        for text in found if isinstance(found, list) else [found]:
+            if isinstance(text, str) and text:
+                yield from written.paths(Word(text))
+
+
+def _closed(written: Written) -> None:
+    """Raises UnclearError where more operands come from elsewhere."""
+    if written.command.open_ended and "find" not in written.command.wrappers:
+        raise UnclearError("its operands come from another command's output")
+
+
+_MODES: dict[str, Callable[[Written], Iterator[Path]]] = {
+    "operands": _operands,
+    "empty-directories": _empty_directories,
+    "destination": _destination,
+    "moved": _moved,
+    "last": _last,
+    "redirects": _redirects,
+    "of": _block_copy,
+    "unpacked": _unpacked,
+    "found": _found,
+    "argument": _argument,
+}

@@ -1,0 +1,83 @@
+"""What a run wants of its backups: which calls, and what happens where none can be made. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from agentrewind.errors import DamagedError
+from agentrewind.records import Json, JsonObject
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class Mode(StrEnum):
+    """Which changes are worth a backup (paper, Appendix C.8)."""
+
+    FULL = "full"
+    HIGH_IMPACT = "high-impact"
+    BEYOND_REQUEST = "beyond-request"
+    HUMAN_WORK = "human-work"
+
+
+class Trigger(StrEnum):
+    """Which calls are looked at."""
+
+    ALL = "all"
+    """Every call; one that nobody understands is taken for one that changes something."""
+    OUTSIDE = "outside"
+    """Those alone that are known to write outside the workspace."""
+
+
+class OnFailure(StrEnum):
+    """What happens to a call whose backup failed."""
+
+    BLOCK = "block"
+    WARN = "warn"
+
+
+class OnUnknown(StrEnum):
+    """What happens to a call that may change what nothing here can preserve."""
+
+    RUN = "run"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupPolicy:
+    """The backup options of a run."""
+
+    mode: Mode = Mode.FULL
+    trigger: Trigger = Trigger.ALL
+    on_failure: OnFailure = OnFailure.BLOCK
+    on_unknown: OnUnknown = OnUnknown.RUN
+
+    def to_json(self) -> JsonObject:
+        """As the header of a run holds it."""
+        return {
+            "mode": self.mode.value,
+            "trigger": self.trigger.value,
+            "on_failure": self.on_failure.value,
+            "on_unknown": self.on_unknown.value,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Json]) -> BackupPolicy:
+        """The inverse of `to_json`; what is missing has its default. Raises DamagedError with the name."""
+        return cls(
+            mode=_choice(data, "mode", Mode, Mode.FULL),
+            trigger=_choice(data, "trigger", Trigger, Trigger.ALL),
+            on_failure=_choice(data, "on_failure", OnFailure, OnFailure.BLOCK),
+            on_unknown=_choice(data, "on_unknown", OnUnknown, OnUnknown.RUN),
+        )
+
+
+def _choice(data: Mapping[str, Json], name: str, choices: type[E], default: E) -> E:
+    found = data.get(name, default.value)
+    if found not in list(choices):
+        raise DamagedError(
+            f"the run's backup option {name} cannot be read: it is {found!r}, not {' or '.join(choices)}"
+        )
+    return choices(found)
