@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never
 
 import orjson
 
-from agentrewind import nested
+from agentrewind import graph_steps, nested
 from agentrewind.journal import SegmentRead
 from agentrewind.records import (
     AttemptFailed,
@@ -215,6 +215,8 @@ def _remark(event: _Remark) -> list[Entry]:
             texts = [f"a fresh process goes on ({event.detail})"]
         case Note(topic=nested.TOPIC):
             texts = []  # what code printed stands in the next request
+        case Note(topic=graph_steps.TOPIC, data={"record_uid": _}):
+            texts = []  # shown with the node
         case Note():
             texts = [f"{event.topic}: {event.text}"]
         case _:

@@ -230,6 +230,7 @@ class Layer:
                 parent=key[0],
                 ordinal=key[2],
             )
+            self.gate.on_call(ticket.record_uid)
         if self.is_rewind_tool(call.name):
             return self._rewind_tool(recorder, ticket, plain)
         return ticket

@@ -11,27 +11,24 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from agentrewind.clock import Clock
 from agentrewind.durable import make_directory, write_file
-from agentrewind.errors import DamagedError, UnknownNodeError
-from agentrewind.lineage import uid_number
+from agentrewind.errors import DamagedError
+from agentrewind.path_notes import notes_on_path
 from agentrewind.records import (
-    ForkPoint,
     Json,
     JsonObject,
     LlmNode,
     Note,
     Record,
     RecordUid,
-    Started,
     ToolNode,
 )
-from agentrewind.rewind.resume import chain, fork_of
 from agentrewind.timeline import Timeline
 
 TOPIC = "code"
@@ -182,51 +179,7 @@ def code_notes(timeline: Timeline) -> tuple[Note, ...]:
 
     A rewind into the middle of an action leaves its answer on the path, and its end on a branch.
     """
-    found: list[Note] = []
-    limit: ForkPoint | None = None
-    for number in chain(timeline, timeline.head):
-        if limit is None or _lies_in(timeline, limit, number):
-            found += _notes_before(timeline.records(number), limit)
-            limit = fork_of(timeline, number)
-        else:
-            limit = _stricter(limit, fork_of(timeline, number))
-    return tuple(found)
-
-
-def _lies_in(timeline: Timeline, limit: ForkPoint, segment: int) -> bool:
-    """The path leaves the segment within its own records, not in what it inherited."""
-    if limit.record_uid is None:
-        return False
-    try:
-        return timeline.segment_of(limit.record_uid) >= segment
-    except UnknownNodeError:
-        return False
-
-
-def _stricter(limit: ForkPoint, inherited: ForkPoint | None) -> ForkPoint | None:
-    """Of two limits the earlier one."""
-    if limit.record_uid is None or inherited is None:
-        return inherited
-    if inherited.record_uid is None:
-        return inherited
-    ours, theirs = uid_number(limit.record_uid) or 0, uid_number(inherited.record_uid) or 0
-    return limit if (ours, limit.inclusive) <= (theirs, inherited.inclusive) else inherited
-
-
-def _notes_before(records: Sequence[Record], limit: ForkPoint | None) -> Iterator[Note]:
-    """The notes of a segment up to where the path leaves it."""
-    passed = False
-    for record in records:
-        match record:
-            case Started(record_uid=uid) if limit is not None:
-                if passed or (uid == limit.record_uid and not limit.inclusive):
-                    return
-            case LlmNode(record_uid=uid) | ToolNode(record_uid=uid) if limit is not None:
-                passed = passed or uid == limit.record_uid
-            case Note(topic=topic) if topic == TOPIC:
-                yield record
-            case _:
-                continue
+    return notes_on_path(timeline, TOPIC)
 
 
 def not_carried(timeline: Timeline, target: RecordUid) -> list[str]:

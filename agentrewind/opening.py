@@ -9,12 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentrewind.capture.gate import Gate
+from agentrewind.capture.graph_steps import current_step
 from agentrewind.clock import Clock
 from agentrewind.errors import RestoreError
+from agentrewind.graph_steps import TOPIC as GRAPH
+from agentrewind.graph_steps import GraphSteps
 from agentrewind.identity import Conversations
 from agentrewind.layer import Layer
 from agentrewind.nested import KEY_NAME, CodeRuns, Sealed, code_notes
 from agentrewind.options import Ablation, RunOptions
+from agentrewind.path_notes import notes_on_path
 from agentrewind.processes import Identity, descendant_identities, identity_of, inherited
 from agentrewind.recorder import Recorder
 from agentrewind.records import (
@@ -129,6 +133,7 @@ def live_layer(
             restore_in_place=lambda target: _restore_in_place(run, files, recorder, target, options, clock),
             not_restored=_not_restored(timeline),
         )
+        steps = GraphSteps(notes=notes_on_path(timeline, GRAPH), write=recorder.write, clock=clock)
         gate = Gate(
             latch=latch,
             replayer=_replayer(point, options, timeline),
@@ -136,6 +141,8 @@ def live_layer(
             records=recorder,
             memory=point.memory,
             secrets=secrets,
+            on_step=steps.ran,
+            on_call=lambda uid: steps.made_a_call(current_step(), uid),
             at_checkpoint=lambda target: _verify_checkpoint(files, recorder, target, options, clock),
             warn=note,
         )

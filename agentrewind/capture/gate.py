@@ -17,6 +17,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from agentrewind.capture.credentials import credentials_in
 from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError, InternalError
+from agentrewind.graph_steps import GraphStep
 from agentrewind.identity import Conversations, Request
 from agentrewind.raised import rebuild_exception, record_exception
 from agentrewind.recorder import LlmFacts, LlmTicket
@@ -128,6 +129,8 @@ class Gate:
     Attributes:
         records: the recorder, or None where nothing may go live (`replay`).
         on_answer: told of every LLM node that is served or recorded, so that tool calls find their parent.
+        on_step: told of every step of a graph that begins.
+        on_call: told of every call that goes live, once it is written down as begun.
         at_checkpoint: called once before the one live call of a rewind; verifies the files.
         warn: told what differed where a match was made by position.
     """
@@ -139,6 +142,8 @@ class Gate:
     memory: Memory | None = None
     secrets: Collection[str] = ()
     on_answer: Callable[[LlmNode], None] = lambda node: None
+    on_step: Callable[[GraphStep], None] = lambda step: None
+    on_call: Callable[[RecordUid], None] = lambda uid: None
     at_checkpoint: Callable[[LlmNode], None] = lambda node: None
     warn: Callable[[str], None] = lambda text: None
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -277,6 +282,7 @@ class Gate:
             tools=request.tools,
         )
         ticket = records.begin_llm(request.input_id)
+        self.on_call(ticket.record_uid)
         return _Open(
             ticket=ticket,
             request=request,

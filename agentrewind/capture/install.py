@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agentrewind.capture import anthropic, langchain_models, litellm, openai, strays
+from agentrewind.capture import anthropic, graph_steps, langchain_models, litellm, openai, strays
 from agentrewind.capture.wire import CurrentGate
 
 
 def install_all(current_gate: CurrentGate) -> None:
-    """Wrap litellm, the openai and anthropic SDKs and LangChain's chat models, each when it is imported.
+    """Wrap litellm, the openai and anthropic SDKs and LangChain, each when it is imported.
 
     None of them is imported from here, and installing twice changes nothing. Whatever posts to a language
     model behind their backs is refused.
@@ -16,4 +16,5 @@ def install_all(current_gate: CurrentGate) -> None:
     openai.install(current_gate)
     anthropic.install(current_gate)
     langchain_models.install(current_gate)
+    graph_steps.install(current_gate)
     strays.install(current_gate)

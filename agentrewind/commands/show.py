@@ -40,7 +40,10 @@ def show(session: Session, *, run: str, node: str, full: bool, after: bool, as_j
 
 def _document(timeline: Timeline, node: Node, *, after: bool) -> JsonObject:
     from agentrewind.codec import node_json
+    from agentrewind.graph_steps import step_of
     from agentrewind.records import LlmNode
+
+    step = step_of(timeline, node.record_uid)
 
     messages = timeline.messages(node.record_uid) if isinstance(node, LlmNode) else None
     return {
@@ -48,6 +51,7 @@ def _document(timeline: Timeline, node: Node, *, after: bool) -> JsonObject:
         "segment": timeline.segment_of(node.record_uid),
         "on_path": timeline.on_path(node.record_uid),
         "commit": _commit(node, after=after),
+        "graph": None if step is None else {"step": step.step, "place": list(step.place)},
     }
 
 
@@ -64,6 +68,7 @@ def _span(node: Node) -> WorkspaceSpan | None:
 
 def _tell(timeline: Timeline, node: Node, *, full: bool, after: bool) -> None:
     from agentrewind.display_story import called
+    from agentrewind.graph_steps import step_of
     from agentrewind.records import LlmNode
 
     where = "on the current path" if timeline.on_path(node.record_uid) else "abandoned"
@@ -71,6 +76,8 @@ def _tell(timeline: Timeline, node: Node, *, full: bool, after: bool) -> None:
     say(f"{node.record_uid}  {kind}, segment {timeline.segment_of(node.record_uid)}, {where}", style="strong")
     metadata = node.metadata
     say(f"{metadata.created_at}, {metadata.latency_ms} ms", style="faint")
+    if (step := step_of(timeline, node.record_uid)) is not None:
+        say(f"in step {step.step} of the graph, {'/'.join(step.place)}", style="faint")
     if isinstance(node, LlmNode):
         _tell_answer(timeline, node, full=full)
     else:
