@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 import click
 
-from agentrewind.commands.output import styled
+from agentrewind.commands.output import put, styled
 from agentrewind.display_story import Entry, Sort, Story
 from agentrewind.display_tree import Line, entry_line, to_ascii, tree
 from agentrewind.journal import SegmentTail, tail_reader
+from agentrewind.records import RecordUid
 from agentrewind.run_store import Run
 
 if TYPE_CHECKING:
@@ -34,10 +35,12 @@ _RICH = {
 }
 
 
-def print_tree(story: Story, *, width: int, live: bool = False) -> None:
-    """Print the whole tree to standard output."""
-    for line in tree(story, width=width, live=live):
-        click.echo(_coloured(line))
+def print_tree(
+    story: Story, *, width: int, live: bool = False, only: Collection[RecordUid] | None = None
+) -> None:
+    """Print the tree to standard output, whole or only these nodes."""
+    for line in tree(story, width=width, live=live, only=only):
+        put(_coloured(line))
 
 
 def _coloured(line: Line) -> str:
@@ -45,7 +48,7 @@ def _coloured(line: Line) -> str:
     rail, text, outcome = (to_ascii(part) if plain else part for part in (line.rail, line.text, line.outcome))
     style = "bad" if line.failed else "faint"
     tail = f"  {styled(outcome, style)}" if outcome else ""
-    return f"{styled(rail, 'faint')}{styled(text, line.style)}{tail}"
+    return f"{styled(rail, 'faint')}{styled(text, 'faint' if line.dim else line.style)}{tail}"
 
 
 class Shows(Protocol):
@@ -214,7 +217,7 @@ class LiveTree:
             if number:
                 text.append("\n")
             text.append(self._safe(line.rail), _RICH["faint"])
-            text.append(self._safe(line.text), _RICH[line.style])
+            text.append(self._safe(line.text), _RICH["faint" if line.dim else line.style])
             if line.outcome:
                 text.append("  " + self._safe(line.outcome), _RICH["bad" if line.failed else "faint"])
         return text

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import TypeAlias, assert_never
 
 import orjson
@@ -43,6 +44,8 @@ from agentrewind.records import (
 )
 from agentrewind.rewind.candidates import exit_code
 
+_NAMED = 3
+
 _Move: TypeAlias = RewindAsked | RewindDone | Restored | SafetySnapshot
 _Remark: TypeAlias = OutsideChange | ProcessesEnded | Resumed | Note
 
@@ -67,6 +70,7 @@ class Entry:
 
     Attributes:
         outcome: what came of it, empty while that is open.
+        changed: how many paths it changed; `paths` names the first of them, repositories' own files aside.
         running: a call that was begun and whose end is not known.
         event: the record that it tells of, where that is no node.
     """
@@ -76,6 +80,7 @@ class Entry:
     uid: RecordUid | None = None
     outcome: str = ""
     changed: int = 0
+    paths: tuple[str, ...] = ()
     running: bool = False
     failed: bool = False
     event: Event | None = None
@@ -157,7 +162,7 @@ class Story:
                 return (Entry(sort=Sort.TROUBLE, text=entry.outcome, uid=entry.uid),)
             case SnapshotTaken():
                 if (found := self._by_uid.get(event.record_uid)) is not None:
-                    found.changed = _paths(event.workspaces)
+                    found.changed, found.paths = _paths(event.workspaces), _named(event.workspaces)
             case _:
                 new = self._told(event)
                 for entry in new:
@@ -327,3 +332,9 @@ def moved(report: Mapping[str, Json]) -> str:
 
 def _paths(spans: Mapping[str, WorkspaceSpan]) -> int:
     return sum(span.diff_total or len(span.diff_summary) for span in spans.values())
+
+
+def _named(spans: Mapping[str, WorkspaceSpan]) -> tuple[str, ...]:
+    paths = (change.path for span in spans.values() for change in span.diff_summary)
+    own = (path for path in paths if b".git" not in path.split(b"/"))
+    return tuple(path.decode("utf-8", "backslashreplace") for path in islice(own, _NAMED))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from agentrewind.display_story import Entry, Sort, Story
 from agentrewind.display_text import columns, one_line, shorten
@@ -27,13 +27,14 @@ _DEEP = (Sort.CALL, Sort.MEMORY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line for a terminal, safe to print. `outcome` is shown faint, or as bad."""
+    """One line for a terminal, safe to print. `outcome` is shown faint, or as bad; `dim`: abandoned."""
 
     rail: str
     text: str
     outcome: str = ""
     style: str = ""
     failed: bool = False
+    dim: bool = False
 
     def plain(self) -> str:
         """Without colours."""
@@ -45,12 +46,14 @@ def to_ascii(text: str) -> str:
     return text.translate(_ASCII)
 
 
-def tree(story: Story, *, width: int, live: bool = False) -> list[Line]:
-    """All lines of the run, the current path last.
+def tree(
+    story: Story, *, width: int, live: bool = False, only: Collection[RecordUid] | None = None
+) -> list[Line]:
+    """All lines of the run, the current path last; with `only` just these nodes, where they stand.
 
     `live` tells that calls without an end are still running; otherwise they are called unfinished.
     """
-    return list(_Layout(story, width=width, live=live).lines())
+    return list(_Layout(story, width=width, live=live, only=only).lines())
 
 
 def entry_line(entry: Entry, *, width: int, rail: str = "", live: bool = False) -> Line:
@@ -62,7 +65,7 @@ def entry_line(entry: Entry, *, width: int, rail: str = "", live: bool = False) 
     if entry.running:
         outcome = outcome or ("running" if live else "unfinished")
     if entry.changed:
-        outcome += f"{', ' if outcome else ''}{entry.changed} path{'' if entry.changed == 1 else 's'} changed"
+        outcome += f"{', ' if outcome else ''}{_changes(entry)}"
     room = max(20, width - columns(rail) - len(indent) - len(name))
     text, outcome = _share(text, outcome, room)
     return Line(
@@ -72,6 +75,13 @@ def entry_line(entry: Entry, *, width: int, rail: str = "", live: bool = False) 
         style=STYLES[entry.sort],
         failed=entry.failed or entry.sort is Sort.REJECTED,
     )
+
+
+def _changes(entry: Entry) -> str:
+    count = f"{entry.changed} path{'' if entry.changed == 1 else 's'} changed"
+    names = ", ".join(entry.paths)
+    rest = entry.changed - len(entry.paths)
+    return f"{count}: {names}{f', … {rest} more' if rest else ''}" if names else count
 
 
 def _share(text: str, outcome: str, room: int) -> tuple[str, str]:
@@ -89,10 +99,13 @@ def _first_line(text: str) -> str:
 
 
 class _Layout:
-    def __init__(self, story: Story, *, width: int, live: bool) -> None:
+    def __init__(
+        self, story: Story, *, width: int, live: bool, only: Collection[RecordUid] | None = None
+    ) -> None:
         self._story = story
         self._width = width
         self._live = live
+        self._only = only
         self._chain = _chain(story)
         self._beside: dict[tuple[int, RecordUid | None, bool], list[int]] = {}
         for number, branch in sorted(story.branches.items()):
@@ -125,8 +138,11 @@ class _Layout:
 
     def _abandoned(self, number: int, entries: list[Entry], *, depth: int) -> Iterator[Line]:
         rail = "│ " * depth
+        inner = list(self._run(number, entries, depth=depth))
+        if not inner and self._only is not None:
+            return
         yield Line(rail=rail[:-2] + "│ ╭─ ", text="abandoned", style="faint")
-        yield from self._run(number, entries, depth=depth)
+        yield from (replace(line, dim=True) for line in inner)
         yield Line(rail=rail[:-2] + "│ ╰─", text="", style="faint")
 
     def _run(self, number: int, entries: list[Entry], *, depth: int) -> Iterator[Line]:
@@ -139,6 +155,8 @@ class _Layout:
             yield from self._besides(number, entry.uid, inclusive=True, depth=depth)
 
     def _entry(self, entry: Entry, rail: str) -> Iterator[Line]:
+        if self._only is not None and entry.uid not in self._only:
+            return
         if entry.sort is not Sort.MEMORY:
             yield entry_line(entry, width=self._width, rail=rail, live=self._live)
             return

@@ -38,10 +38,11 @@ _DOCUMENTS = {
     "demo": "The fields of `run`, and `workspace`, `scripted`.",
     "run": "`run_id`, `state` (accepted, rejected, stopped or error), `accepted`, `rewinds`, `nodes`, "
     "`submissions`, `segments`, `detail`, `log` (the run's folder).",
-    "list": "An array of `run_id`, `state`, `harness`, `model`, `nodes`, `rewinds`, `bytes`, `created_at`, "
-    "`workspace`, `damages`, `detail`. `state` can also be running, interrupted or damaged.",
+    "list": "An array of `run_id`, `state`, `harness`, `model`, `nodes`, `rewinds`, `tokens_in`, "
+    "`tokens_out`, `cost` (US dollars as the provider named them; each null where nobody told), `bytes`, "
+    "`created_at`, `workspace`, `damages`, `detail`. `state` can also be running, interrupted or damaged.",
     "log": "`run_id`, `state`, `segments` (`segment`, `created_at`, `forked_from`, `nodes`, `damaged`), "
-    "`nodes` (each its record plus `segment` and `on_path`), `damages`.",
+    "`nodes` (each its record plus `segment` and `on_path`; with filters those that fit), `damages`.",
     "show": "The record, its messages in full, plus `segment`, `on_path` and `commit`.",
     "candidates": "An array of `record_uid`, `step`, `summary`, `tools`, `files`, `memories`, `external`.",
     "replay": "`served`, `live` (0), `divergence` (null, or `record_uid` and `difference`), `state`, "

@@ -2,40 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentrewind.commands.output import emit, json_option, say, size
+from agentrewind.commands.output import amount, counted, emit, json_option, paged, say, size
 from agentrewind.commands.session import Session
+from agentrewind.display_text import one_line
 
 if TYPE_CHECKING:
     from agentrewind.run_store import Run
 
+STATES = ("accepted", "rejected", "stopped", "error", "running", "interrupted", "damaged")
+_STYLES = {"error": "bad", "damaged": "bad", "running": "note"}
+_AGES = ((86_400, "d"), (3600, "h"), (60, "min"))
+
 
 @click.command("list")
+@click.option("--state", multiple=True, type=click.Choice(STATES), help="Only these; may be repeated.")
+@click.option("--harness", metavar="NAME", help="Only runs of this harness.")
+@click.option("--model", metavar="NAME", help="Only runs whose model's name contains this.")
+@click.option("--workspace", metavar="DIR", help="Only runs whose workspace is this folder or lies in it.")
 @json_option
 @click.pass_obj
-def list_runs(session: Session, *, as_json: bool) -> None:
+def list_runs(session: Session, /, *, as_json: bool, **wanted: Any) -> None:
     """List runs, newest first.
 
     A run is `running` while a live process holds its workspace, `interrupted` where nothing tells of an end
-    and none does, `damaged` where its log cannot be opened at all.
+    and none does, `damaged` where its log cannot be opened at all. Tokens are those of all its LLM calls,
+    abandoned ones too; the cost is what providers named and a dash where none did.
     """
     from agentrewind.run_store import RunStore
 
-    rows = [_row(session, run) for run in RunStore(session.home).runs()]
+    runs = RunStore(session.home).runs()
+    fits = _filter(session, wanted)
+    rows = [row for run in runs if fits(row := row_of(session.home, run))]
     if as_json:
         emit([asdict(row) for row in rows])
         return
-    if not rows:
+    if not runs:
         say(f"no runs in {session.home}; begin with `agentrewind demo`")
-        return
-    titles = f"{'run':<24}{'state':<13}{'nodes':>6}{'rewinds':>9}{'size':>10}"
-    say(f"{titles}  harness, model, workspace", style="faint")
-    for row in rows:
-        say(_line(row))
+    elif not rows:
+        say(f"none of {counted(len(runs), 'run')} is like that; `agentrewind list` shows all")
+    else:
+        with paged():
+            _tell(rows, session.clock.now())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +63,9 @@ class Row:
     model: str | None = None
     nodes: int = 0
     rewinds: int = 0
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: float | None = None
     bytes: int
     created_at: str
     workspace: str | None = None
@@ -55,11 +73,13 @@ class Row:
     detail: str | None = None
 
 
-def _row(session: Session, run: Run) -> Row:
+def row_of(home: Path, run: Run) -> Row:
+    """How the run stands now; damage is told, not raised."""
     from agentrewind.commands.alive import is_running
     from agentrewind.errors import DamagedError
     from agentrewind.records import MAIN_WORKSPACE
     from agentrewind.rewind.conduct import count_rewinds
+    from agentrewind.usage import usage_of
 
     row = Row(run_id=run.run_id, bytes=run.size_bytes(), created_at=run.created_at())
     try:
@@ -69,21 +89,78 @@ def _row(session: Session, run: Run) -> Row:
         return replace(row, detail=str(error))
     workspace = header.workspaces.get(MAIN_WORKSPACE)
     finished = timeline.last_finished()
+    usage = usage_of(timeline.nodes.values())
     return replace(
         row,
-        state="running" if is_running(session.home, timeline) else timeline.state(),
+        state="running" if is_running(home, timeline) else timeline.state(),
         harness=header.harness,
         model=header.model,
         nodes=len(timeline.nodes),
         rewinds=count_rewinds(timeline),
+        tokens_in=usage.tokens_in,
+        tokens_out=usage.tokens_out,
+        cost=usage.cost,
         workspace=workspace.root if workspace else None,
         damages=len(timeline.damages),
         detail=finished.detail if finished else None,
     )
 
 
-def _line(row: Row) -> str:
-    line = f"{row.run_id:<24}{row.state:<13}{row.nodes:>6}{row.rewinds:>9}{size(row.bytes):>10}"
+def _filter(session: Session, wanted: dict[str, Any]) -> Callable[[Row], bool]:
+    """Whether a run is one of those asked for."""
+    states, harness, model = wanted["state"], wanted["harness"], wanted["model"]
+    below = None if wanted["workspace"] is None else (session.directory / wanted["workspace"]).resolve()
+
+    def fits(row: Row) -> bool:
+        return (
+            (not states or row.state in states)
+            and (harness is None or row.harness == harness)
+            and (model is None or model in (row.model or ""))
+            and (below is None or _lies_in(row.workspace, below))
+        )
+
+    return fits
+
+
+def _lies_in(workspace: str | None, folder: Path) -> bool:
+    return workspace is not None and (Path(workspace) == folder or folder in Path(workspace).parents)
+
+
+def _tell(rows: list[Row], now: str) -> None:
+    width = max(24, 2 + max(len(row.run_id) for row in rows))
+    say(
+        f"{'run':<{width}}{'state':<13}{'nodes':>6}{'rewinds':>9}{'tokens in/out':>15}{'cost':>9}"
+        f"{'size':>10}{'age':>9}  harness, model, workspace",
+        style="faint",
+    )
+    for row in rows:
+        say(_line(row, width, now), style=_STYLES.get(row.state, ""))
+
+
+def _line(row: Row, width: int, now: str) -> str:
+    tokens = f"{amount(row.tokens_in)}/{amount(row.tokens_out)}"
+    cost = "–" if row.cost is None else f"${row.cost:.4f}"
+    line = (
+        f"{row.run_id:<{width}}{row.state:<13}{row.nodes:>6}{row.rewinds:>9}{tokens:>15}{cost:>9}"
+        f"{size(row.bytes):>10}{age(row.created_at, now):>9}"
+    )
     if row.state == "damaged":
-        return f"{line}  {row.detail}"
-    return f"{line}  {row.harness}, {row.model}, {row.workspace}"
+        return f"{line}  {one_line(row.detail or '')}"
+    what = f"{row.harness or 'script'}, {row.model or 'any model'}, {row.workspace}"
+    return f"{line}  {one_line(what)}"
+
+
+def age(since: str, now: str) -> str:
+    """How long ago a moment was, in its largest unit; a dash where it is none.
+
+    >>> age("2026-01-31T08:00:00.000Z", "2026-01-31T10:59:00.000Z")
+    '2 h'
+    """
+    try:
+        seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds()
+    except (ValueError, TypeError):
+        return "–"
+    for length, unit in _AGES:
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit}"
+    return f"{max(0, int(seconds))} s"

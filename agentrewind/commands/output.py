@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import click
@@ -31,7 +35,48 @@ def emit(document: Json) -> None:
 
 def say(text: str = "", *, style: str = "") -> None:
     """Print text for people; whatever a terminal would obey is left out of it first."""
-    click.echo(styled(printable(text), style))
+    put(styled(printable(text), style))
+
+
+def put(line: str) -> None:
+    """Print a line that is safe to print, at once or with the page that it is part of."""
+    page = _page.get()
+    if page is None:
+        click.echo(line)
+    else:
+        page.append(line)
+
+
+@contextmanager
+def paged() -> Iterator[None]:
+    """What is printed within this goes through the user's pager, on a terminal that it does not fit on.
+
+    Elsewhere it is printed as it is. What was printed before an error is not lost.
+    """
+    if not (sys.stdout and sys.stdout.isatty() and sys.stdin and sys.stdin.isatty()):
+        yield
+        return
+    lines: list[str] = []
+    token = _page.set(lines)
+    try:
+        yield
+    finally:
+        _page.reset(token)
+        _show(lines)
+
+
+def _show(lines: list[str]) -> None:
+    context = click.get_current_context(silent=True)
+    if context is not None and context.color is False:
+        lines = [click.unstyle(line) for line in lines]
+    text = "".join(f"{line}\n" for line in lines)
+    if text.count("\n") < shutil.get_terminal_size().lines:
+        click.echo(text, nl=False)
+    else:
+        click.echo_via_pager(text)
+
+
+_page: ContextVar[list[str] | None] = ContextVar("page", default=None)
 
 
 def styled(text: str, style: str) -> str:
@@ -60,6 +105,19 @@ def size(count: int) -> str:
         amount /= 1000
         units.pop(0)
     return f"{amount:.1f} {units[0]}"
+
+
+def amount(count: int | None) -> str:
+    """A number for people, a dash for one that nobody knows.
+
+    >>> amount(999), amount(1_234), amount(5_600_000), amount(None)
+    ('999', '1.2k', '5.6M', '–')
+    """
+    if count is None:
+        return "–"
+    if count < 1000:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.1f}M"
 
 
 def counted(number: int, thing: str) -> str:

@@ -284,7 +284,7 @@ def test_an_unknown_command_and_option_are_usage_errors(told: Desk) -> None:
 
 @pytest.mark.parametrize("no_color", ["1", None])
 def test_colour_only_for_a_terminal_that_wants_it(told: Desk, no_color: str | None) -> None:
-    environment = told.environment(TERM="xterm-256color", NO_COLOR=no_color)
+    environment = told.environment(TERM="xterm-256color", NO_COLOR=no_color, LINES="500")
     command = f"{' '.join(PROGRAM)} log last"
     done = subprocess.run(
         ["script", "-qec", command, "/dev/null"],
