@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agentrewind.errors import DamagedError
 from agentrewind.records import JsonObject
-from agentrewind.workspace.objects import COMMIT, MODE_DIRECTORY, TREE, decode_index
+from agentrewind.workspace.objects import COMMIT, MODE_DIRECTORY, TREE, decode_index, index_ids
 from agentrewind.workspace.pack_writer import TEMPORARY, PackWriter, storage_errors
 from agentrewind.workspace.snapshots import SnapshotStore
 
@@ -22,6 +22,8 @@ MANY = 48
 
 SMALL = 32 << 20
 _KINDS_OF_DELTA = (6, 7)
+_GIT_SUFFIXES = (".rev", ".bitmap")
+"""What the git program writes beside a pack of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +140,11 @@ def _pack_size(store: SnapshotStore, name: str) -> int:
 
 
 def _holds_waste(store: SnapshotStore, name: str, live: set[bytes]) -> bool:
-    index = (store.packs / f"{name}.idx").read_bytes()
-    return any(entry.oid not in live for entry in decode_index(index))
+    return not live.issuperset(_ids(store.packs / name))
+
+
+def _ids(pack: Path) -> list[bytes]:
+    return index_ids(pack.with_suffix(".idx").read_bytes())
 
 
 def _rewrite(store: SnapshotStore, names: Iterable[str], live: set[bytes] | None) -> None:
@@ -151,7 +156,10 @@ def _rewrite(store: SnapshotStore, names: Iterable[str], live: set[bytes] | None
         for name in names:
             entries = _entries(store.packs / name)
             if entries is None:
-                continue  # deltas, which another program made; left as they are
+                # deltas, which another program made: left as they are while anything of them is needed
+                if live is not None and live.isdisjoint(_ids(store.packs / name)):
+                    done.append(name)
+                continue
             for oid, data in entries:
                 if oid not in written and (live is None or oid in live):
                     written.add(oid)
@@ -160,13 +168,16 @@ def _rewrite(store: SnapshotStore, names: Iterable[str], live: set[bytes] | None
         published = writer.publish()
     finally:
         writer.abandon()
-    with storage_errors(store.git_dir):
-        for name in done:
-            if published is None or name != published.name:
-                # the index first: a pack is not looked at without one
-                (store.packs / f"{name}.idx").unlink(missing_ok=True)
-                (store.packs / f"{name}.pack").unlink(missing_ok=True)
+    _remove(store, [name for name in done if published is None or name != published.name])
     store.reload()
+
+
+def _remove(store: SnapshotStore, names: Iterable[str]) -> None:
+    with storage_errors(store.git_dir):
+        for name in names:
+            # the index first: a pack is not looked at without one
+            for suffix in (".idx", ".pack", *_GIT_SUFFIXES):
+                (store.packs / f"{name}{suffix}").unlink(missing_ok=True)
 
 
 def _entries(pack: Path) -> list[tuple[bytes, memoryview]] | None:
