@@ -101,13 +101,21 @@ class TreeRestore:
 
     def _remove(self, item: Item) -> None:
         full = self._full(item)
+        self._unlock(item)
         if item.kind != DIRECTORY:
             full.unlink()
         elif not any(full in path.parents for path in self.skip):
             full.rmdir()
 
+    def _unlock(self, item: Item) -> None:
+        """Make the directory around an item writable for its owner; its own mode is set again at the end."""
+        parent = self._full(item).parent
+        if item.path and not os.access(parent, os.W_OK | os.X_OK):
+            parent.chmod(stat.S_IMODE(parent.lstat().st_mode) | stat.S_IRWXU)
+
     def _make(self, item: Item, there: Item | None, first: dict[str, Path]) -> None:
         full = self._full(item)
+        self._unlock(item)
         match item.kind:
             case "dir":
                 with suppress(FileExistsError):
@@ -129,6 +137,8 @@ class TreeRestore:
             return
         if item.twin and there is not None and there.twin == item.twin:
             # its other names lie elsewhere and see the same bytes: they come back with it
+            if not os.access(full, os.W_OK):
+                full.chmod(there.mode | stat.S_IWUSR)
             with self.store.open(item.content) as source, full.open("r+b") as file:
                 shutil.copyfileobj(source, file)
                 file.truncate()
@@ -196,11 +206,19 @@ def plan(present: Mapping[bytes, Item], wanted: Mapping[bytes, Item], *, content
         for path, item in present.items()
         if path not in wanted or (item.kind == DIRECTORY) != (wanted[path].kind == DIRECTORY)
     ]
-    make = [item for path, item in wanted.items() if not _same(present.get(path), item)]
+    gone = {item.path for item in remove}
+    now = _twins({path: item for path, item in present.items() if path not in gone})
+    then = _twins(wanted)
+    equal = {
+        path
+        for path, item in wanted.items()
+        if path not in gone and _same(present.get(path), item) and now.get(path) == then.get(path)
+    }
+    make = [item for path, item in wanted.items() if path not in equal]
     dress = [
         item
         for path, item in wanted.items()
-        if _same(present.get(path), item) and not _dressed(present[path], item, attributes=True)
+        if path in equal and not _dressed(present[path], item, attributes=True)
     ]
     touched = {item.path.rpartition(b"/")[0] for item in (*remove, *make) if item.path}
     listed = {item.path for item in (*make, *dress)}
@@ -215,6 +233,15 @@ def plan(present: Mapping[bytes, Item], wanted: Mapping[bytes, Item], *, content
 
 def _kind_at(present: Mapping[bytes, Item], path: bytes) -> str:
     return present[path].kind if path in present else ""
+
+
+def _twins(items: Mapping[bytes, Item]) -> dict[bytes, frozenset[bytes]]:
+    """For every file of several names in the tree: those names."""
+    groups: dict[str, set[bytes]] = {}
+    for path, item in items.items():
+        if item.twin:
+            groups.setdefault(item.twin, set()).add(path)
+    return {path: frozenset(group) for group in groups.values() if len(group) > 1 for path in group}
 
 
 def _same(there: Item | None, item: Item) -> bool:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentrewind.backup.kind import UnclearError
 from agentrewind.backup.values import Command, Context, Word
-
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_CODE = re.compile(r"[`$]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,35 +77,14 @@ def paths_of(word: Word, command: Command, context: Context) -> list[Path]:
 
     Raises UnclearError where that is known only when the command runs.
     """
-    text = word.text if word.literal else _expanded(word, command, context)
-    if not word.glob:
-        return [_absolute(text, command, context)]
-    pattern = _absolute(text, command, context)
-    found = sorted(glob.glob(str(pattern)))  # noqa: PTH207 - Path.glob takes hidden files as well
-    # a pattern that matches nothing stays as it is written
-    return [Path(each) for each in found] if found else [pattern]
-
-
-def _expanded(word: Word, command: Command, context: Context) -> str:
-    text = word.text
-    if text == "~" or text.startswith("~/"):
-        text = str(context.home) + text[1:]
-
-    def variable(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
-        value = context.env.get(name)
-        if value is None or name in command.assignments or any(sign in value for sign in " \t\n*?["):
-            return match[0]
-        return value
-
-    text = _VARIABLE.sub(variable, text)
-    if _CODE.search(text) or text.startswith("~") or (not word.glob and not _only_variables(word)):
+    if not word.literal:
         raise UnclearError(f"what {word.text!r} stands for is known only when the command runs")
-    return text
-
-
-def _only_variables(word: Word) -> bool:
-    return word.text.startswith("~") or "$" in word.text
+    path = _absolute(word.text, command, context)
+    if not word.glob:
+        return [path]
+    found = sorted(glob.glob(str(path)))  # noqa: PTH207 - Path.glob takes hidden files as well
+    # a pattern that matches nothing stays as it is written
+    return [Path(each) for each in found] if found else [path]
 
 
 def _absolute(text: str, command: Command, context: Context) -> Path:
