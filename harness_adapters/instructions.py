@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 FINISH = (
     "When the task is done, answer in plain text and call no tool: that answer submits your work, which is "
     "then checked."
@@ -11,7 +9,7 @@ FINISH = (
 """How such an agent submits; the demo's script knows the agent by this sentence."""
 
 
-def system_prompt(workspace: Path) -> str:
+def system_prompt(workspace: str) -> str:
     """The system prompt of an agent that works with a shell and submits by its final answer."""
     return (
         f"You are a software engineer with a shell. Your working directory is {workspace}. Do the task with "

@@ -22,7 +22,15 @@ from agentrewind.records import JsonObject
 from harness_adapters.instructions import system_prompt
 from harness_adapters.langchain_middleware import BrokenCalls, RewindMiddleware, tool_wrappers
 from harness_adapters.settings import Choices, openai_model, read_settings
-from harness_adapters.shell import COMMAND_DESCRIPTION, DESCRIPTION, NAME, TIMEOUT_S, run_command
+from harness_adapters.shell import (
+    COMMAND_DESCRIPTION,
+    DESCRIPTION,
+    NAME,
+    TIMEOUT_S,
+    LocalShell,
+    Shell,
+    open_shell,
+)
 
 __all__ = [
     "LangChainAdapter",
@@ -51,32 +59,38 @@ class LangChainAdapter:
 
     Settings: `mode` (how the graph is run: `invoke`, `stream`, `ainvoke`, `astream`; the streams have the
     model stream as well), `checkpointer` (true: the graph keeps the messages, in memory), `timeout` of a
-    command in seconds, `provider` (of the model, where it is not OpenAI or one that speaks like it),
+    command in seconds (0: none), `provider` (of the model, where it is neither OpenAI nor speaks like it),
     `model_settings` (arguments of the chat model), `instructions` (in place of our system prompt). `config`
     holds the same as `name=value`.
     """
+
+    shell: Shell | None = None
 
     def run(self, layer: Layer, assignment: Assignment) -> AgentOutcome:
         """Run the agent. Raises what the agent raises: a provider that fails, an error of its own."""
         with layer.collecting():
             settings = read_settings(assignment.settings, harness="langchain", known=SETTINGS)
-            graph = self.build(layer, assignment, settings)
-        return work_until_accepted(
-            graph,
-            layer,
-            assignment.task,
-            mode=str(settings.get("mode", MODES[0])),
-            keeps_messages=settings.get("checkpointer") is True,
-        )
+        with ExitStack() as stack:
+            with layer.collecting():
+                self.shell = stack.enter_context(open_shell(assignment))
+                graph = self.build(layer, assignment, settings)
+            return work_until_accepted(
+                graph,
+                layer,
+                assignment.task,
+                mode=str(settings.get("mode", MODES[0])),
+                keeps_messages=settings.get("checkpointer") is True,
+            )
 
     def build(self, layer: Layer, assignment: Assignment, settings: JsonObject) -> Any:
-        """The compiled graph, joined to the layer."""
+        """The compiled graph, joined to the layer; its commands run in `self.shell`, or on this machine."""
+        shell = self.shell or LocalShell(assignment.workspace)
         timeout = settings.get("timeout", TIMEOUT_S)
         assert isinstance(timeout, int | float)
         return create_agent(
             chat_model(assignment.model, settings),
-            [shell_tool(assignment, timeout=timeout)],
-            system_prompt=settings.get("instructions") or system_prompt(assignment.workspace),
+            [shell_tool(shell, timeout=timeout)],
+            system_prompt=settings.get("instructions") or system_prompt(shell.directory),
             middleware=[BrokenCalls(), RewindMiddleware(layer)],
             checkpointer=InMemorySaver() if settings.get("checkpointer") is True else None,
         )
@@ -101,11 +115,11 @@ def chat_model(name: str, settings: JsonObject) -> Any:
         return ChatOpenAI(model=openai_model(name), **{"api_key": "none-given", **given})
 
 
-def shell_tool(assignment: Assignment, *, timeout: float = TIMEOUT_S) -> Any:
-    """The shell in the workspace."""
+def shell_tool(shell: Shell, *, timeout: float = TIMEOUT_S) -> Any:
+    """The shell in the workspace; a timeout of 0 means none."""
 
     def bash(command: str) -> str:
-        return run_command(command, directory=assignment.workspace, timeout=timeout).text()
+        return shell.run(command, timeout or None).text()
 
     schema = {
         "type": "object",

@@ -6,7 +6,7 @@ instances are changed, and `attach` does the same for an agent that somebody bui
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentrewind.adapters import AgentOutcome, Assignment
@@ -14,6 +14,7 @@ from agentrewind.errors import UsageError
 from agentrewind.layer import Layer
 from agentrewind.rewind.signal import LayerSignal
 from harness_adapters.mini_swe_agent_forms import form_of, is_text
+from harness_adapters.shell import Shell, open_shell, own_shell
 
 _TOOL = "bash"
 _SUBMITTED = "submitted"
@@ -47,12 +48,27 @@ class MiniSweAgent:
 
         config = _configuration(assignment.settings.get("config"))
         model = get_model(assignment.model, config=config.get("model", {}))
-        environment = LocalEnvironment(**{**config.get("environment", {}), "cwd": str(assignment.workspace)})
         settings = {name: value for name, value in config.get("agent", {}).items() if name in _AGENT_SETTINGS}
-        agent = DefaultAgent(model, environment, **settings)
-        attachment = attach(agent, layer)
-        info = agent.run(assignment.task)
-        return attachment.outcome(info)
+        with open_shell(assignment) as shell:
+            environment = LocalEnvironment(**{**config.get("environment", {}), "cwd": shell.directory})
+            if own_shell(assignment):
+                environment.execute = in_shell(environment, shell)
+            agent = DefaultAgent(model, environment, **settings)
+            attachment = attach(agent, layer)
+            info = agent.run(assignment.task)
+            return attachment.outcome(info)
+
+
+def in_shell(environment: Any, shell: Shell) -> Callable[..., dict[str, Any]]:
+    """In place of the environment's `execute`: its command runs in the shell; a timeout of 0 means none."""
+
+    def execute(action: Mapping[str, Any], cwd: str = "", *, timeout: int | None = None) -> dict[str, Any]:
+        ended = shell.run(str(action.get("command", "")), timeout or environment.config.timeout or None)
+        output = {"output": ended.output, "returncode": ended.exit_code, "exception_info": ""}
+        environment._check_finished(output)
+        return output
+
+    return execute
 
 
 def attach(agent: Any, layer: Layer) -> Attachment:

@@ -11,8 +11,7 @@ import copy
 import json
 import tempfile
 from collections.abc import Callable, Container, Sequence
-from contextlib import chdir
-from pathlib import Path
+from contextlib import ExitStack, chdir
 from typing import Any
 
 import json5
@@ -28,6 +27,7 @@ from agentrewind.jsonform import to_json
 from agentrewind.layer import Layer
 from agentrewind.own_tools import rewind_tools
 from agentrewind.records import Json, JsonObject
+from harness_adapters import shell as shells
 from harness_adapters.instructions import system_prompt
 from harness_adapters.settings import Choices, openai_model, read_settings
 from harness_adapters.shell import (
@@ -35,8 +35,9 @@ from harness_adapters.shell import (
     DESCRIPTION,
     NAME,
     TIMEOUT_S,
+    LocalShell,
     exit_code_in,
-    run_command,
+    open_shell,
 )
 
 AGENTS = ("fncall", "assistant")
@@ -57,22 +58,27 @@ class QwenAgentAdapter:
 
     Settings: `agent` (`fncall` or `assistant`), `tools` (`native`: the provider's own tool calls; `prompt`:
     the package's, written into the prompt), `max_calls` (about so many LLM calls without a submission end
-    the run), `timeout` of a command in seconds, `generate_cfg` (the package's own), `instructions` (in place
-    of our system prompt). `config` holds the same as `name=value`.
+    the run), `timeout` of a command in seconds (0: none), `generate_cfg` (the package's own), `instructions`
+    (in place of our system prompt). `config` holds the same as `name=value`.
     """
 
     def run(self, layer: Layer, assignment: Assignment) -> AgentOutcome:
         """Run the agent. Raises what the agent raises: a provider that fails, an error of its own."""
-        with layer.collecting():
-            settings = read_settings(assignment.settings, harness="qwen-agent", known=SETTINGS)
-            agent = self.build(assignment, settings)
-            attach(agent, layer)
-        max_calls = settings.get("max_calls", MAX_CALLS)
-        assert isinstance(max_calls, int)
-        return work_until_accepted(agent, layer, assignment.task, max_calls=max_calls)
+        with ExitStack() as stack:
+            with layer.collecting():
+                settings = read_settings(assignment.settings, harness="qwen-agent", known=SETTINGS)
+                shell = stack.enter_context(open_shell(assignment))
+                agent = self.build(assignment, settings, shell=shell)
+                attach(agent, layer)
+            max_calls = settings.get("max_calls", MAX_CALLS)
+            assert isinstance(max_calls, int)
+            return work_until_accepted(agent, layer, assignment.task, max_calls=max_calls)
 
-    def build(self, assignment: Assignment, settings: JsonObject) -> Any:
-        """The agent, not attached yet."""
+    def build(
+        self, assignment: Assignment, settings: JsonObject, *, shell: shells.Shell | None = None
+    ) -> Any:
+        """The agent, not attached yet; its commands run in `shell`, or on this machine."""
+        shell = shell or LocalShell(assignment.workspace)
         native = settings.get("tools", TOOLS[0]) == "native"
         given = settings.get("generate_cfg") or {}
         timeout = settings.get("timeout", TIMEOUT_S)
@@ -87,9 +93,9 @@ class QwenAgentAdapter:
         # the package makes folders for documents in the current directory, which is the user's workspace
         with tempfile.TemporaryDirectory() as elsewhere, chdir(elsewhere):
             agent = kind(
-                function_list=[Shell(assignment.workspace, timeout)],
+                function_list=[Shell(shell, timeout)],
                 llm=configuration,
-                system_message=settings.get("instructions") or system_prompt(assignment.workspace),
+                system_message=settings.get("instructions") or system_prompt(shell.directory),
             )
         if native:
             name_results_as_openai(agent.llm)
@@ -164,14 +170,14 @@ class Shell(BaseTool):  # type: ignore[misc]
         "required": ["command"],
     }
 
-    def __init__(self, workspace: Path, timeout: float = TIMEOUT_S) -> None:
+    def __init__(self, shell: shells.Shell, timeout: float = TIMEOUT_S) -> None:
         super().__init__()
-        self._workspace = workspace
+        self._shell = shell
         self._timeout = timeout
 
     def call(self, params: str | dict[str, Any], **_: Any) -> str:
         command = str(self._verify_json_format_args(params)["command"])
-        return run_command(command, directory=self._workspace, timeout=self._timeout).text()
+        return self._shell.run(command, self._timeout or None).text()
 
 
 def _routed(agent: Any, layer: Layer) -> Callable[..., Any]:

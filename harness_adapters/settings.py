@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from agentrewind.errors import UsageError
 from agentrewind.records import Json, JsonObject
 
-_NOT_OURS = frozenset({"config", "demo"})
-"""`config` holds texts that are read here; by `demo` a resumed run finds its scripted model again."""
+NOT_OURS = frozenset({"config", "demo", "shell"})
+"""`config` holds texts that are read here; by `demo` a resumed run finds its scripted model again; `shell`
+says where commands run."""
 
 Choices = Sequence[str] | type
 
@@ -20,7 +21,7 @@ def read_settings(settings: Mapping[str, Json], *, harness: str, known: Mapping[
     Raises:
         UsageError: an unknown name, a value that is none of the choices or has another type.
     """
-    given: JsonObject = {name: value for name, value in settings.items() if name not in _NOT_OURS}
+    given: JsonObject = {name: value for name, value in settings.items() if name not in NOT_OURS}
     config = settings.get("config") or []
     for each in config if isinstance(config, list) else [config]:
         name, separator, text = str(each).partition("=")

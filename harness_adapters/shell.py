@@ -1,4 +1,4 @@
-"""A shell in the workspace: the tool of agents whose harness brings none."""
+"""A shell in the workspace: the tool of agents whose harness brings none, here or where the settings say."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import os
 import signal
 import subprocess
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
+
+from agentrewind.adapters import Assignment, resolve
+from agentrewind.errors import UsageError
+from agentrewind.records import JsonObject
 
 NAME = "bash"
 DESCRIPTION = (
@@ -37,11 +42,84 @@ class ShellResult:
         return json.dumps({"exit_code": self.exit_code, "output": self.output}, ensure_ascii=False)
 
 
-def run_command(command: str, *, directory: Path, timeout: float = TIMEOUT_S) -> ShellResult:
+class Shell(Protocol):
+    """Where an agent's commands run: on this machine, or in a sandbox that outlives each of them."""
+
+    @property
+    def directory(self) -> str:
+        """The workspace as a command sees it."""
+        ...
+
+    def run(self, command: str, timeout: float | None) -> ShellResult:
+        """Run a command, for so many seconds at most; None: for as long as it takes."""
+        ...
+
+    def close(self) -> None:
+        """End the shell, and what it left running if it is its own."""
+        ...
+
+
+class LocalShell:
+    """This machine's own; what a command leaves running lives on."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
+
+    @property
+    def directory(self) -> str:
+        return str(self._workspace)
+
+    def run(self, command: str, timeout: float | None) -> ShellResult:
+        """As `run_command`."""
+        return run_command(command, directory=self._workspace, timeout=timeout)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+class OpenShell(Protocol):
+    """What the setting `shell` names: makes the shell of one agent process."""
+
+    def __call__(self, workspace: Path, settings: JsonObject, /) -> Shell: ...
+
+
+@contextmanager
+def open_shell(assignment: Assignment) -> Iterator[Shell]:
+    """The shell that the setting `shell` describes, or this machine's, closed at the end.
+
+    The setting is `{"use": "package.module:function", …}`; the function is an `OpenShell` and gets all of it.
+    Raises UsageError where there is no such function.
+    """
+    settings = assignment.settings.get("shell")
+    if settings is None:
+        shell: Shell = LocalShell(assignment.workspace)
+    else:
+        shell = _resolved(settings)(assignment.workspace, settings if isinstance(settings, dict) else {})
+    try:
+        yield shell
+    finally:
+        shell.close()
+
+
+def own_shell(assignment: Assignment) -> bool:
+    """The settings name a shell, so the agent may touch the workspace by no other way."""
+    return assignment.settings.get("shell") is not None
+
+
+def _resolved(settings: object) -> OpenShell:
+    path = settings.get("use") if isinstance(settings, dict) else settings
+    try:
+        found: OpenShell = resolve(str(path))  # type: ignore[assignment]
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"the setting `shell` names {path!r}, which is not there: {error}") from error
+    return found
+
+
+def run_command(command: str, *, directory: Path, timeout: float | None = TIMEOUT_S) -> ShellResult:
     """Run a command and wait for its shell, not for what it left running in the background.
 
-    A command that takes longer than `timeout` seconds is killed with all of its process group. Very long
-    output loses its middle, and says so. What cannot be started has exit code 126.
+    A command that takes longer than `timeout` seconds (None: no limit) is killed with all of its process
+    group. Very long output loses its middle, and says so. What cannot be started has exit code 126.
     """
     # a file and no pipe: a background job would keep a pipe open
     with tempfile.TemporaryFile() as printed:
@@ -60,12 +138,17 @@ def run_command(command: str, *, directory: Path, timeout: float = TIMEOUT_S) ->
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
             _kill(process)
-            late = f"\n[killed: it took longer than {timeout:g} seconds]"
-            return ShellResult(output=_read(printed) + late, exit_code=_TIMED_OUT)
+            return timed_out(_read(printed), timeout)
         except BaseException:
             _kill(process)
             raise
         return ShellResult(output=_read(printed), exit_code=code)
+
+
+def timed_out(output: str, timeout: float | None) -> ShellResult:
+    """The result of a command that was killed for its time."""
+    late = f"\n[killed: it took longer than {timeout:g} seconds]" if timeout is not None else "\n[killed]"
+    return ShellResult(output=output + late, exit_code=_TIMED_OUT)
 
 
 def exit_code_in(text: str) -> int | None:
@@ -91,7 +174,12 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 def _read(printed: BinaryIO) -> str:
     printed.seek(0)
-    text = printed.read().decode("utf-8", "backslashreplace")
+    return shown(printed.read())
+
+
+def shown(output: bytes) -> str:
+    """What an agent reads of a command's output: bytes that are no UTF-8 escaped, the middle cut if long."""
+    text = output.decode("utf-8", "backslashreplace")
     if len(text) <= _SHOWN:
         return text
     half = _SHOWN // 2

@@ -8,6 +8,7 @@ error of that step, so that memory and variables stay and the same loop goes on.
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from typing import Any
 
 from smolagents import CodeAgent, LiteLLMModel, MultiStepAgent, OpenAIModel, ToolCallingAgent
@@ -18,12 +19,16 @@ from agentrewind.adapters import AgentOutcome, Assignment
 from agentrewind.errors import UsageError
 from agentrewind.layer import Layer
 from agentrewind.records import RecordUid
+from harness_adapters.settings import NOT_OURS
+from harness_adapters.shell import LocalShell, Shell, open_shell
 from harness_adapters.smolagents_joint import Joint, Routed
 from harness_adapters.smolagents_tools import workspace_tools
 
 MAX_STEPS = 250
 AGENTS = ("code", "tool_calling")
-SETTINGS = frozenset({"agent", "imports", "stream", "planning_interval", "max_steps", "instructions"})
+SETTINGS = frozenset(
+    {"agent", "imports", "stream", "planning_interval", "max_steps", "instructions", "model_settings"}
+)
 
 _IN_CODE = """
 
@@ -40,20 +45,22 @@ class SmolagentsAdapter:
     """Builds an agent with a shell and file tools in the workspace, attaches it, and runs it to its end.
 
     Settings: `agent` (`code` or `tool_calling`), `imports` (what a CodeAgent may import beyond the default),
-    `stream`, `planning_interval`, `max_steps`, `instructions`. `config` holds the same as `name=value`.
+    `stream`, `planning_interval`, `max_steps`, `instructions`, `model_settings` (arguments of its requests).
+    `config` holds the same as `name=value`.
     """
 
     agent = AGENTS[0]
 
     def run(self, layer: Layer, assignment: Assignment) -> AgentOutcome:
         """Run the agent. Raises what the agent raises: a provider that fails, an error of its own."""
-        with layer.collecting():
-            agent = self.build(assignment)
-            attachment = attach(agent, layer)
-        agent.run(assignment.task)
-        return attachment.outcome()
+        with ExitStack() as stack:
+            with layer.collecting():
+                agent = self.build(assignment, shell=stack.enter_context(open_shell(assignment)))
+                attachment = attach(agent, layer)
+            agent.run(assignment.task)
+            return attachment.outcome()
 
-    def build(self, assignment: Assignment) -> Any:
+    def build(self, assignment: Assignment, *, shell: Shell | None = None) -> Any:
         """The agent, not attached yet. Raises UsageError for settings that make no sense."""
         settings = _settings(assignment)
         kind = settings.get("agent", self.agent)
@@ -65,8 +72,8 @@ class SmolagentsAdapter:
         if not isinstance(imports, list) or (imports and kind != "code"):
             raise UsageError("settings.imports is a list of modules, for the agent `code` only")
         shared: dict[str, Any] = {
-            "tools": workspace_tools(assignment.workspace),
-            "model": LiteLLMModel(model_id=assignment.model),
+            "tools": workspace_tools(assignment.workspace, shell or LocalShell(assignment.workspace)),
+            "model": LiteLLMModel(model_id=assignment.model, **(settings.get("model_settings") or {})),
             "stream_outputs": settings.get("stream") is True,
             "planning_interval": settings.get("planning_interval"),
             "max_steps": settings.get("max_steps") or MAX_STEPS,
@@ -141,7 +148,7 @@ class Attachment:
 def _settings(assignment: Assignment) -> dict[str, Any]:
     """The settings by name, those given as text included."""
     found: dict[str, Any] = {
-        name: value for name, value in assignment.settings.items() if name not in ("config", "demo")
+        name: value for name, value in assignment.settings.items() if name not in NOT_OURS
     }
     config = assignment.settings.get("config") or []
     for each in config if isinstance(config, list) else [config]:

@@ -6,7 +6,6 @@ them out itself.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from smolagents import Tool
 
 from agentrewind.records import JsonObject
 from agentrewind.rewind.tools import CANDIDATES, COMMIT, SCHEMAS
+from harness_adapters.shell import LocalShell, Shell
 
 
 class Bash(Tool):  # type: ignore[misc]
@@ -27,20 +27,13 @@ class Bash(Tool):  # type: ignore[misc]
     inputs = {"command": {"type": "string", "description": "The command, as one would type it."}}  # noqa: RUF012
     output_type = "object"
 
-    def __init__(self, workspace: Path) -> None:
+    def __init__(self, shell: Shell) -> None:
         super().__init__()
-        self._workspace = workspace
+        self._shell = shell
 
     def forward(self, command: str) -> dict[str, Any]:
-        finished = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self._workspace,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        return {"output": finished.stdout.decode("utf-8", "replace"), "returncode": finished.returncode}
+        ended = self._shell.run(command, None)
+        return {"output": ended.output, "returncode": ended.exit_code}
 
 
 class ReadFile(Tool):  # type: ignore[misc]
@@ -110,9 +103,11 @@ class BacktrackCommit(Tool):  # type: ignore[misc]
         raise NotImplementedError
 
 
-def workspace_tools(workspace: Path) -> list[Tool]:
-    """A shell and files, all in the workspace."""
-    return [Bash(workspace), ReadFile(workspace), WriteFile(workspace)]
+def workspace_tools(workspace: Path, shell: Shell) -> list[Tool]:
+    """A shell and files, all in the workspace; the shell alone where it is not this machine's own."""
+    if not isinstance(shell, LocalShell):
+        return [Bash(shell)]
+    return [Bash(shell), ReadFile(workspace), WriteFile(workspace)]
 
 
 def rewind_tools() -> list[Tool]:
