@@ -24,7 +24,7 @@ from dulwich.pack import Pack
 
 from agentrewind.errors import MissingSnapshotError, UnsupportedFormatError, UsageError
 from agentrewind.records import Change, CommitId
-from agentrewind.workspace import refs, views
+from agentrewind.workspace import differences, refs, views
 from agentrewind.workspace.objects import (
     BLOB,
     COMMIT,
@@ -390,9 +390,12 @@ class SnapshotStore:
             raise UsageError(f"snapshot {commit} holds no file {views.shown(path)!r}")
         return b"".join(views.contents(self, found))
 
-    def diff(self, before: CommitId, after: CommitId) -> tuple[Change, ...]:
-        """What changed from one snapshot to another, sorted by path; times alone are no change."""
-        return views.diff(self, self.commit(before).root, self.commit(after).root)
+    def diff(self, before: CommitId, after: CommitId, *, known: bool = False) -> tuple[Change, ...]:
+        """What changed from one snapshot to another, sorted by path; times alone are no change.
+
+        With `known`, nothing is said of what one of them did not look at in time.
+        """
+        return differences.diff(self, self.commit(before).root, self.commit(after).root, known=known)
 
     def left_out(self, commit: CommitId) -> tuple[str, ...]:
         """What a snapshot does not hold and why, as `path (reason)`."""

@@ -121,8 +121,8 @@ class Workspace:
             return taken
 
     def changes(self, before: CommitId, after: CommitId) -> tuple[Change, ...]:
-        """What differs between two snapshots, sorted by path; times alone are no change."""
-        return self._store.diff(before, after)
+        """What is known to differ between two snapshots, sorted by path; times alone are no change."""
+        return self._store.diff(before, after, known=True)
 
     def plan(self, commit: CommitId, *, keep: Collection[bytes] = ()) -> RestorePlan:
         """What `restore` would do; the workspace is not touched."""

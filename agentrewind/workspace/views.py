@@ -1,4 +1,4 @@
-"""What a snapshot holds and how two differ, worked out from its stored directories."""
+"""What a snapshot holds, worked out from its stored directories."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from agentrewind.records import Change
 from agentrewind.workspace.objects import TreeItem
-from agentrewind.workspace.sidecar import FileFacts, FileKind, Omission
+from agentrewind.workspace.sidecar import FileFacts, Omission
 from agentrewind.workspace.trees import DirectoryIds, StoredDirectory
 
 
@@ -140,73 +139,3 @@ def omissions(store: Directories, root: DirectoryIds) -> list[tuple[bytes, Omiss
         found += [(prefix + name, why) for name, why in directory.sidecar.omitted.items()]
         pending += [(prefix + name + b"/", inner) for name, inner in directory.directories.items()]
     return sorted(found)
-
-
-def diff(store: Directories, before: DirectoryIds, after: DirectoryIds) -> tuple[Change, ...]:
-    """What differs between two snapshots, sorted by path.
-
-    A path is A(dded), D(eleted), M(odified: contents, mode or hard links) or T (another type). A directory is
-    named when its mode changed, its type changed, or it came or went empty; times alone are no change.
-    """
-    changes = list(_diff(store, before, after, b""))
-    return tuple(sorted(changes, key=lambda change: change.path))
-
-
-def _diff(store: Directories, before: DirectoryIds, after: DirectoryIds, prefix: bytes) -> Iterator[Change]:
-    if before == after:
-        return
-    old, new = store.directory(before), store.directory(after)
-    for name in sorted({*old.blobs, *old.directories, *new.blobs, *new.directories}):
-        path = prefix + name
-        old_inner, new_inner = old.directories.get(name), new.directories.get(name)
-        if old_inner is not None and new_inner is not None:
-            if old_inner != new_inner:
-                if store.directory(old_inner).sidecar.mode != store.directory(new_inner).sidecar.mode:
-                    yield Change(status="M", path=path)
-                yield from _diff(store, old_inner, new_inner, path + b"/")
-        else:
-            yield from _diff_name(store, old, new, path)
-
-
-def _diff_name(
-    store: Directories, old: StoredDirectory, new: StoredDirectory, path: bytes
-) -> Iterator[Change]:
-    name = path.rpartition(b"/")[2]
-    old_inner, new_inner = old.directories.get(name), new.directories.get(name)
-    was, now = _kind(old, name), _kind(new, name)
-    if was is None:
-        yield from _whole(store, new_inner, path, "M" if name in old.sidecar.omitted else "A")
-    elif now is None:
-        yield from _whole(store, old_inner, path, "M" if name in new.sidecar.omitted else "D")
-    elif was is not now:
-        yield Change(status="T", path=path)
-        if old_inner is not None:
-            yield from _inside(store, old_inner, path, "D")
-        if new_inner is not None:
-            yield from _inside(store, new_inner, path, "A")
-    elif old.blobs[name] != new.blobs[name] or _marks(old, name) != _marks(new, name):
-        yield Change(status="M", path=path)
-
-
-def _kind(directory: StoredDirectory, name: bytes) -> EntryKind | None:
-    if name in directory.directories:
-        return EntryKind.DIRECTORY
-    if name in directory.blobs:
-        return EntryKind.LINK if name in directory.links else EntryKind.FILE
-    return None
-
-
-def _marks(directory: StoredDirectory, name: bytes) -> tuple[int, bytes | None]:
-    facts = directory.sidecar.files[name]
-    return (0 if facts.kind is FileKind.LINK else facts.mode), facts.leader
-
-
-def _whole(store: Directories, inner: DirectoryIds | None, path: bytes, status: str) -> Iterator[Change]:
-    inside = list(_inside(store, inner, path, status)) if inner is not None else []
-    yield from inside or [Change(status=status, path=path)]
-
-
-def _inside(store: Directories, ids: DirectoryIds, path: bytes, status: str) -> Iterator[Change]:
-    directory = store.directory(ids)
-    for name in [*directory.blobs, *directory.directories]:
-        yield from _whole(store, directory.directories.get(name), path + b"/" + name, status)

@@ -117,6 +117,13 @@ def _later(files: Workspace, base: Path, seconds: int) -> None:
     assert all(text.endswith(LATE) for text in hurried.partial)
     whole, expected = files.snapshot(label="whole again"), manifest(root)
     assert whole.partial == ()
+    named = {text.removesuffix(LATE).encode("utf-8", "surrogateescape") for text in hurried.partial}
+    changes = {each.path for each in files.changes(start.commit, whole.commit)}
+    for one, other in ((start.commit, hurried.commit), (hurried.commit, whole.commit)):
+        said = {each.path for each in files.changes(one, other)}
+        # a new directory of which nothing was seen yet is named itself
+        assert all(path in changes or any(below(each, {path}) for each in changes) for path in said)
+        assert not any(below(path, named) for path in said)
     if not hurried.partial:
         assert hurried.commit == whole.commit
     files.restore(start.commit)
