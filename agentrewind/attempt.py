@@ -50,6 +50,7 @@ def main(parent: int | None = None) -> int:
             secrets=handed.secrets,
             warn=_say,
             on_divergence=handed.on_divergence,
+            environment=handed.environment,
         ) as layer:
             outcome = _run_agent(run, layer)
             return _end(layer, outcome, clock)

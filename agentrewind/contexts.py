@@ -135,6 +135,7 @@ def _joined(run: Run, root: Path, store: Path) -> Iterator[Layer]:
                 clock=SystemClock(),
                 secrets=(),
                 warn=lambda text: print(text, file=sys.stderr),  # noqa: T201 - the caller's own standard error
+                environment=dict(os.environ),
             )
         )
         set_layer(layer)

@@ -40,6 +40,7 @@ class Handover:
     Attributes:
         replay: where the result of a replay goes; None in a live process.
         secrets: values of the environment that look like credentials and are kept out of the log.
+        environment: what the agent's own programs are given.
     """
 
     run: Run
@@ -48,6 +49,7 @@ class Handover:
     on_divergence: OnDivergence | None
     replay: Path | None
     secrets: tuple[str, ...]
+    environment: Mapping[str, str]
 
 
 def take() -> Handover:
@@ -73,6 +75,7 @@ def take() -> Handover:
             for name, value in os.environ.items()
             if name.endswith(_CREDENTIAL_ENDINGS) and len(value) >= 8
         ),
+        environment=dict(os.environ),
     )
 
 

@@ -10,7 +10,10 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from agentrewind.backup.briefing import BRIEFING, TAG, is_tagged
+from agentrewind.backup.values import ToolCall
 from agentrewind.capture.gate import Gate, inside, named_calls, parent_of
 from agentrewind.clock import Clock
 from agentrewind.errors import AgentRewindError, DivergenceError, UsageError
@@ -22,10 +25,14 @@ from agentrewind.raised import rebuild_exception, record_exception
 from agentrewind.recorder import Recorder, ToolTicket
 from agentrewind.records import InputId, Json, JsonObject, LlmNode, RecordUid, Submission, ToolNode
 from agentrewind.replayer import Interrupted, Live, Refuse, ServeTool, ToolKey
+from agentrewind.rewind.candidates import answer_text
 from agentrewind.rewind.conduct import Conduct
 from agentrewind.rewind.signal import LayerSignal
 from agentrewind.rewind.tools import GUIDANCE, REWIND_TOOLS, openai_tools
 from agentrewind.submission import Verdict, feedback_text
+
+if TYPE_CHECKING:
+    from agentrewind.backup.hook import Backups, Guarded
 
 INTERRUPTED = (
     "interrupted: the process died while this call ran. Its effect is unknown and it was not repeated; "
@@ -62,6 +69,14 @@ class _ToolCall:
     interrupted: Callable[[str], object]
 
 
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A tool call that is to run, and what was preserved for it."""
+
+    ticket: ToolTicket
+    guarded: Guarded | None
+
+
 class Layer:
     """The layer inside one agent process. Safe for threads.
 
@@ -71,6 +86,9 @@ class Layer:
         check: validates a submission; only called live.
         conduct: carries out the two rewind tools; None where the agent has none.
         code: the code actions of agents that write code; None where there can be none.
+
+    Attributes:
+        backups: what preserves state outside the workspace before a live call; None where that is not wanted.
     """
 
     def __init__(
@@ -102,12 +120,18 @@ class Layer:
         self._waiting: list[tuple[str, str]] = []
         self._here = threading.local()
         self._code = code
+        self.backups: Backups | None = None
+        self._tagged: set[RecordUid] = set()
         gate.on_answer = self._answered
 
     @property
     def guidance(self) -> str:
-        """Text for the system prompt, empty where the agent cannot rewind."""
-        return GUIDANCE if self.options.can_rewind else ""
+        """Text for the system prompt on what the layer offers, empty where that is nothing."""
+        parts = (
+            GUIDANCE if self.options.can_rewind else "",
+            BRIEFING if self.options.backup is not None else "",
+        )
+        return "\n\n".join(filter(None, parts))
 
     @property
     def rewind_tools(self) -> list[JsonObject]:
@@ -161,9 +185,10 @@ class Layer:
         """Answer a tool call: from the log, or by `perform()`, recorded around it.
 
         `perform` is not called for the layer's own tools, nor on replay; `interrupted` shapes the text for
-        a call whose outcome a crash made unknown. With `parent` the call belongs to that LLM node, whoever
-        answered last; without, to the one that named its id, or the last. Raises what the tool raised, now
-        or when it was recorded, and the layer's signals.
+        a call whose outcome a crash made unknown, and for one that does not run since its backup failed.
+        With `parent` the call belongs to that LLM node, whoever answered last; without, to the one that
+        named its id, or the last. Raises what the tool raised, now or when it was recorded, and the layer's
+        signals.
         """
         call = _ToolCall(
             name=name, arguments=arguments, call_id=tool_call_id, parent=parent, interrupted=interrupted
@@ -204,8 +229,8 @@ class Layer:
             raise
         return self._ended(opened, value)
 
-    def _begin(self, call: _ToolCall) -> ToolResult | ToolTicket:
-        """What the log or the layer itself gives, or a call that is written down as begun."""
+    def _begin(self, call: _ToolCall) -> ToolResult | _Open:
+        """What the log or the layer itself gives, or a call that is written down as begun and may run."""
         self.latch.check()
         with self._lock, self.gate.stopping():
             plain = to_json(call.arguments)
@@ -233,7 +258,36 @@ class Layer:
             self.gate.on_call(ticket.record_uid)
         if self.is_rewind_tool(call.name):
             return self._rewind_tool(recorder, ticket, plain)
-        return ticket
+        return self._preserved(call, ticket)
+
+    def _preserved(self, call: _ToolCall, ticket: ToolTicket) -> ToolResult | _Open:
+        """The call with what was preserved for it; what may not run is answered with the reason."""
+        backups = self.backups
+        if backups is None:
+            return _Open(ticket, None)
+        with self.gate.stopping():
+            tool_call = ToolCall(
+                name=ticket.tool_name,
+                arguments=ticket.arguments,
+                call_id=ticket.tool_call_id,
+                tagged=ticket.parent in self._tagged or is_tagged(ticket.arguments),
+            )
+            guarded = backups.before(tool_call, ticket.record_uid)
+            if not guarded.blocked:
+                return _Open(ticket, guarded)
+            node = self.recorder.end_tool(
+                ticket,
+                output=to_json(call.interrupted(guarded.blocked)),
+                error=None,
+                external=backups.after(guarded),
+            )
+        return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
+
+    def _external(self, opened: _Open) -> tuple[JsonObject, ...]:
+        """What the call changed outside the workspace."""
+        if self.backups is None or opened.guarded is None:
+            return ()
+        return self.backups.after(opened.guarded)
 
     def _recorded(
         self, call: _ToolCall, key: ToolKey, input_id: InputId, arguments: Json
@@ -254,6 +308,7 @@ class Layer:
                     arguments=arguments,
                     before=recorder.last_commit(),
                     output=to_json(call.interrupted(INTERRUPTED)),
+                    external=self.backups.of_node(started.record_uid) if self.backups else (),
                 )
                 return ToolResult(value=written.output, record_uid=written.record_uid, served=False)
             case Live():
@@ -292,7 +347,7 @@ class Layer:
             raise self.latch.rewind()
         return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
 
-    def _broke(self, ticket: ToolTicket, error: BaseException) -> None:
+    def _broke(self, opened: _Open, error: BaseException) -> None:
         """Write down what a tool raised. A signal is not the tool's, nor what is cancelled after one."""
         if isinstance(error, LayerSignal):
             return
@@ -300,12 +355,17 @@ class Layer:
             return
         with self.gate.stopping():
             self.recorder.end_tool(
-                ticket, output=None, error=record_exception(error, secrets=self.gate.secrets)
+                opened.ticket,
+                output=None,
+                error=record_exception(error, secrets=self.gate.secrets),
+                external=self._external(opened),
             )
 
-    def _ended(self, ticket: ToolTicket, value: object) -> ToolResult:
+    def _ended(self, opened: _Open, value: object) -> ToolResult:
         with self.gate.stopping():
-            node = self.recorder.end_tool(ticket, output=to_json(value), error=None)
+            node = self.recorder.end_tool(
+                opened.ticket, output=to_json(value), error=None, external=self._external(opened)
+            )
         self.latch.check()
         return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
 
@@ -345,6 +405,8 @@ class Layer:
         with self._lock:
             self._here.answer = node
             self._asking = node.record_uid
+            if TAG in answer_text(node):
+                self._tagged.add(node.record_uid)
             self._parents.update(parent_of(node))
             self._waiting = named_calls(node)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentrewind.capture.gate import Gate
 from agentrewind.capture.graph_steps import current_step
@@ -46,6 +47,9 @@ from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.roots import present_root
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.tracker import Workspace
+
+if TYPE_CHECKING:
+    from agentrewind.backup.hook import Backups
 
 AUDIT = "audit"
 """Topic of the note on what audits of a process found."""
@@ -90,8 +94,12 @@ def live_layer(
     secrets: Collection[str],
     warn: Callable[[str], None],
     on_divergence: OnDivergence | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Layer]:
-    """The layer of a process that goes live after the recorded prefix; closed with a last snapshot."""
+    """The layer of a process that goes live after the recorded prefix; closed with a last snapshot.
+
+    `environment` is what tools run in; only backups need it.
+    """
     run = place.run
     guard = alone(run.directory)
     timeline = run.timeline()
@@ -118,6 +126,8 @@ def live_layer(
         recorder.expect_nothing_of(node.record_uid for node in point.prefix if isinstance(node, LlmNode))
         if not point.fresh:
             recorder.write(Resumed(at=clock.now(), detail=point.mode.value))
+
+        backups = _backups(place, options, clock, environment or {})
 
         def note(text: str) -> None:
             recorder.write(Note(topic="position", text=text, at=clock.now()))
@@ -161,6 +171,7 @@ def live_layer(
                 clock=clock,
             ),
         )
+        layer.backups = backups
         try:
             yield layer
         finally:
@@ -169,8 +180,28 @@ def live_layer(
                 recorder.close()
                 _note_audits(files, recorder, clock)
             finally:
+                if backups is not None:
+                    backups.store.close()
                 files.close()
                 guard.close()
+
+
+def _backups(
+    place: Place, options: RunOptions, clock: Clock, environment: Mapping[str, str]
+) -> Backups | None:
+    """What preserves state outside the workspace, None where the run does not want it."""
+    if options.backup is None:
+        return None
+    from agentrewind.backup.joining import open_backups
+
+    return open_backups(
+        place.run.directory.parent.parent,
+        policy=options.backup,
+        run_id=place.run.run_id,
+        workspace=place.root,
+        environment=environment,
+        clock=clock,
+    )
 
 
 def _note_audits(files: Workspace, recorder: Recorder, clock: Clock) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
+from agentrewind.backup.policy import BackupPolicy
 from agentrewind.errors import DamagedError
 from agentrewind.records import Json, JsonObject
 from agentrewind.replayer import OnDivergence
@@ -45,6 +46,7 @@ class RunOptions:
         memory_role: role of the memory message, `system` or `user`.
         settings: the harness's own settings, as its adapter understands them.
         command: the agent's own program and its arguments, where no adapter runs it.
+        backup: how state outside the workspace is preserved before a call changes it; None: it is not.
     """
 
     task: str
@@ -58,6 +60,7 @@ class RunOptions:
     on_divergence: OnDivergence = OnDivergence.STOP
     settings: JsonObject = field(default_factory=dict)
     command: tuple[str, ...] = ()
+    backup: BackupPolicy | None = None
 
     @property
     def can_rewind(self) -> bool:
@@ -78,6 +81,7 @@ class RunOptions:
             "on_divergence": self.on_divergence.value,
             "settings": self.settings,
             "command": list(self.command),
+            "backup": None if self.backup is None else self.backup.to_json(),
         }
 
     @classmethod
@@ -98,6 +102,9 @@ class RunOptions:
             on_divergence=_choice(data, "on_divergence", OnDivergence, OnDivergence.STOP),
             settings=_read(data, "settings", dict, {}),
             command=tuple(str(word) for word in _read(data, "command", list, [])),
+            backup=None
+            if data.get("backup") is None
+            else BackupPolicy.from_json(_read(data, "backup", dict, {})),
         )
 
 

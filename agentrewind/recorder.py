@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agentrewind.clock import Clock
@@ -264,9 +264,17 @@ class Recorder:
                 before=before,
             )
 
-    def end_tool(self, ticket: ToolTicket, *, output: Json, error: ErrorRecord | None) -> ToolNode:
-        """Append the node of a tool call that returned or raised."""
+    def end_tool(
+        self,
+        ticket: ToolTicket,
+        *,
+        output: Json,
+        error: ErrorRecord | None,
+        external: tuple[JsonObject, ...] = (),
+    ) -> ToolNode:
+        """Append the node of a tool call that returned or raised; `external`: its effects elsewhere."""
         node = _tool_node(ticket, output=output, error=error, latency=self._elapsed(ticket.began))
+        node = replace(node, metadata=replace(node.metadata, external=external))
         with self._lock:
             self._running.discard(ticket.record_uid)
             self._journal.append(node, durable=False)
@@ -274,7 +282,13 @@ class Recorder:
         return node
 
     def interrupted(
-        self, started: Started, *, arguments: Json, before: CommitId | None, output: Json
+        self,
+        started: Started,
+        *,
+        arguments: Json,
+        before: CommitId | None,
+        output: Json,
+        external: tuple[JsonObject, ...] = (),
     ) -> ToolNode:
         """Append the node of a call whose process died: its outcome is unknown and it never runs again."""
         node = ToolNode(
@@ -292,6 +306,7 @@ class Recorder:
                 created_at=started.at,
                 latency_ms=0,
                 workspaces={MAIN_WORKSPACE: WorkspaceSpan(before_commit=before)},
+                external=external,
             ),
         )
         with self._lock:

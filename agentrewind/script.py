@@ -58,6 +58,7 @@ def _join_live(handed: Handover) -> None:
             secrets=handed.secrets,
             warn=lambda text: print(text, file=sys.stderr),  # noqa: T201 - a script's own standard error
             on_divergence=handed.on_divergence,
+            environment=handed.environment,
         )
     )
     set_layer(layer)

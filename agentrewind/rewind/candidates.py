@@ -136,7 +136,7 @@ def _entry(view: View, index: int, node: LlmNode, step: int) -> JsonObject:
     return {
         "record_uid": node.record_uid,
         "step": step,
-        "summary": _text(node),
+        "summary": _cut(answer_text(node).strip(), _SUMMARY),
         "tools": tools,
         "files": shown,
         "memories": [note.memory for note in view.notes if _leads_to(view, note.target) == node.record_uid],
@@ -195,11 +195,12 @@ def exit_code(node: ToolNode) -> int | None:
     return None
 
 
-def _text(node: LlmNode) -> str:
+def answer_text(node: LlmNode) -> str:
+    """What an answer says in words, empty where it holds tool calls alone."""
     content = (node.output or {}).get("content")
     if isinstance(content, list):
         content = " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return _cut(content.strip() if isinstance(content, str) else "", _SUMMARY)
+    return content if isinstance(content, str) else ""
 
 
 def _cut(text: str, limit: int) -> str:
