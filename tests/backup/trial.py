@@ -11,6 +11,7 @@ from agentrewind.backup.kind import Captured, Outcome
 from agentrewind.backup.kinds.table import kind_of
 from agentrewind.backup.store import BackupStore
 from agentrewind.backup.values import Command, Context, Target, Word
+from agentrewind.records import Json
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def command(text: str, cwd: Path, *, stdin: str | None = None, user: str | None 
     return Command(argv=tuple(Word(word) for word in shlex.split(text)), cwd=cwd, stdin=stdin, user=user)
 
 
-def preserve(kind: str, call: Command, store: BackupStore, context: Context, **parameters: str) -> Preserved:
+def preserve(kind: str, call: Command, store: BackupStore, context: Context, **parameters: Json) -> Preserved:
     """Capture what the call may change according to this kind."""
     found = kind_of(kind).targets(call, dict(parameters), context)
     return Preserved(
