@@ -81,7 +81,8 @@ def resume(run_id: str | None = None, home: str | os.PathLike[str] | None = None
     declared = Path(run.timeline().header.workspaces[MAIN_WORKSPACE].root)
     root = recorded_root(declared, home=store, user_home=session.user_home)
     with WorkspaceLock.acquire(store, root, owner={"run": run.run_id, "pid": os.getpid()}):
-        finish_pending(Place(run=run, root=root, store=_snapshots(store, root)), session.clock)
+        place = Place(run=run, root=root, store=_snapshots(store, root))
+        finish_pending(place, session.clock, session.environment)
         with _joined(run, root, store) as layer:
             yield layer
 

@@ -7,13 +7,15 @@ before and after, so that `undo` finds its way back whatever is killed in betwee
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from agentrewind.backup.entry_lines import as_external
+from agentrewind.backup.rewinding import External
 from agentrewind.clock import Clock
 from agentrewind.errors import DamagedError, OutsideChangesError, ProtectedError, UsageError
 from agentrewind.manual_history import Move, Step, last_move, last_recorded, outside_since, state_at
@@ -29,7 +31,7 @@ from agentrewind.records import (
     SafetySnapshot,
     WorkspaceSpan,
 )
-from agentrewind.rewind.perform import safety_ref
+from agentrewind.rewind.perform import abandoned, safety_ref
 from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.lock import WorkspaceLock
@@ -49,16 +51,21 @@ class Outside(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Where runs are kept, and whose home directory is never a workspace."""
+    """Where runs are kept, whose home directory is never a workspace, and what programs are started with."""
 
     home: Path
     user_home: Path | None
     clock: Clock
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What a restore did or, on a dry run, would do; `verified` is None where nothing was done."""
+    """What a restore did or, on a dry run, would do; `verified` is None where nothing was done.
+
+    `external` tells of each piece of state outside the workspace that later calls changed: what became of
+    it, or that it was left as it is.
+    """
 
     commit: CommitId
     created: tuple[str, ...]
@@ -70,6 +77,7 @@ class Done:
     outside: tuple[str, ...] = ()
     verified: bool | None = None
     undone: str | None = None
+    external: tuple[JsonObject, ...] = ()
 
     def to_json(self) -> JsonObject:
         """As the commands print it and the log keeps it."""
@@ -84,6 +92,7 @@ class Done:
             "outside": list(self.outside),
             "verified": self.verified,
             "undone": self.undone,
+            "external": list(self.external),
         }
 
 
@@ -112,9 +121,16 @@ def restore_elsewhere(
 
 
 def restore_in_place(
-    run: Run, node: str, *, after: bool, outside: Outside, dry_run: bool, machine: Machine
+    run: Run,
+    node: str,
+    *,
+    after: bool,
+    outside: Outside,
+    dry_run: bool,
+    machine: Machine,
+    external: bool = False,
 ) -> Done:
-    """Bring the workspace itself to the state at a node.
+    """Bring the workspace itself to the state at a node; with `external` what lies outside of it, too.
 
     Raises:
         WorkspaceBusyError: a live run owns the workspace.
@@ -129,11 +145,18 @@ def restore_in_place(
         taken = hands.files.snapshot(label="before a restore by a person")
         foreign = hands.foreign(taken.commit, commit, steps)
         keep = _settled(foreign, outside, dry_run=dry_run)
+        later = abandoned(timeline, timeline.node(node).record_uid)[1 if after else 0 :]
         if dry_run:
-            return replace(_done(commit, hands.files.plan(commit, keep=keep)), outside=_texts(foreign))
+            planned = tuple(hands.external.plan(later))
+            lists = hands.files.plan(commit, keep=keep)
+            return replace(_done(commit, lists), outside=_texts(foreign), external=planned)
         hands.write_safety(taken)
         report = hands.files.restore(commit, keep=keep)
-        done = replace(_done(commit, report, verified=report.verified), outside=_texts(foreign))
+        done = replace(
+            _done(commit, report, verified=report.verified),
+            outside=_texts(foreign),
+            external=hands.take_back(later) if external else hands.left(later),
+        )
         hands.write_restored(timeline.head, done, record_uid=RecordUid(node), by="person")
         return done
 
@@ -161,7 +184,10 @@ def undo(run: Run, *, outside: Outside, machine: Machine) -> Done:
         hands.write_safety(taken)
         report = hands.files.restore(move.safety, keep=keep)
         done = replace(
-            _done(move.safety, report, verified=report.verified), outside=_texts(foreign), undone=move.what
+            _done(move.safety, report, verified=report.verified),
+            outside=_texts(foreign),
+            undone=move.what,
+            external=hands.bring_again(move.external),
         )
         if opens is not None:
             hands.open_segment(move)
@@ -193,6 +219,19 @@ class _Hands:
     files: Workspace
     store: SnapshotStore
     clock: Clock
+    external: External
+
+    def take_back(self, nodes: Sequence[RecordUid]) -> tuple[JsonObject, ...]:
+        """Bring back what these nodes changed outside the workspace."""
+        return tuple(self.external.take_back(nodes, by=f"restore {self.run.run_id} {self.clock.now()}"))
+
+    def bring_again(self, safeties: Sequence[str]) -> tuple[JsonObject, ...]:
+        """Undo what a move did outside the workspace."""
+        return tuple(self.external.bring_again(safeties, by=f"undo {self.run.run_id} {self.clock.now()}"))
+
+    def left(self, nodes: Sequence[RecordUid]) -> tuple[JsonObject, ...]:
+        """What these nodes changed outside the workspace, left as it is."""
+        return tuple(as_external(entry) for entry in self.external.entries_of(nodes))
 
     def foreign(self, present: CommitId, target: CommitId, steps: Collection[Step]) -> frozenset[bytes]:
         """The paths that somebody outside changed, by the log or since, and a restore would revert."""
@@ -260,7 +299,20 @@ def _opened(run: Run, machine: Machine) -> Iterator[_Hands]:
         place = Place(run=run, root=root, store=workspace_directory(machine.home, root) / "snapshots.git")
         files = open_workspace(place, timeline, clock=machine.clock)
         try:
-            yield _Hands(run=run, timeline=timeline, files=files, store=store, clock=machine.clock)
+            yield _Hands(
+                run=run,
+                timeline=timeline,
+                files=files,
+                store=store,
+                clock=machine.clock,
+                external=External(
+                    home=machine.home,
+                    run_id=run.run_id,
+                    workspace=root,
+                    environment=machine.environment,
+                    clock=machine.clock,
+                ),
+            )
         finally:
             files.close()
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from agentrewind.backup.rewinding import safeties
 from agentrewind.errors import DamagedError
 from agentrewind.records import (
     MAIN_WORKSPACE,
@@ -37,12 +38,14 @@ class Move:
         safety: the state just before it, None where the log does not tell.
         left: the segment that was current before, where the move opened a new one; None for a restore.
         outside: changes from outside since.
+        external: the entries by which what it did outside the workspace can be undone.
     """
 
     what: str
     safety: CommitId | None
     left: int | None = None
     outside: tuple[Step, ...] = ()
+    external: tuple[str, ...] = ()
 
 
 def state_at(timeline: Timeline, node: str, *, after: bool) -> CommitId:
@@ -103,7 +106,7 @@ def last_move(timeline: Timeline) -> Move | None:
         found, safety = opened or found, None
         for record in timeline.records(number):
             if isinstance(record, Restored) and (safety is not None or opened is None):
-                found = Move(what=_restore_name(record), safety=safety)
+                found = Move(what=_restore_name(record), safety=safety, external=safeties(record.report))
             elif isinstance(record, OutsideChange) and found is not None:
                 found = replace(found, outside=found.outside + _steps(record))
             safety = _next_safety(safety, record)
@@ -130,13 +133,17 @@ def _opened(timeline: Timeline, number: int, undo_safety: CommitId | None) -> Mo
     fork = timeline.headers[number].forked_from
     if number == 0 or fork is None or fork.run_id != timeline.header.run_id:
         return None
+    wanted = Restored if fork.inclusive else RewindDone
+    done = next((event for event in timeline.events(number) if isinstance(event, wanted)), None)
+    external = safeties(done.report) if isinstance(done, Restored | RewindDone) else ()
     if fork.inclusive:
-        return Move(what="the undo", safety=undo_safety, left=number - 1)
+        return Move(what="the undo", safety=undo_safety, left=number - 1, external=external)
     safety: CommitId | None = None
     for event in timeline.events(number - 1):
         if isinstance(event, SafetySnapshot) and event.segment == number:
             safety = safety or _commit(event.workspaces.get(MAIN_WORKSPACE))
-    return Move(what=f"the rewind to {fork.record_uid}", safety=safety, left=number - 1)
+    what = f"the rewind to {fork.record_uid}"
+    return Move(what=what, safety=safety, left=number - 1, external=external)
 
 
 def _restore_name(event: Restored) -> str:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from agentrewind.adapters import warm_modules
+from agentrewind.backup.places import has_backups
+from agentrewind.backup.rewinding import External
 from agentrewind.clock import Clock
 from agentrewind.durable import storage_error
 from agentrewind.errors import DamagedError
@@ -68,12 +70,12 @@ class Surroundings:
     start: Start = Start.SPAWN
 
 
-def finish_pending(place: Place, clock: Clock) -> None:
+def finish_pending(place: Place, clock: Clock, environment: Mapping[str, str]) -> None:
     """Finish a rewind that was asked for in a run whose lock the caller holds."""
     around = Surroundings(
         home=place.run.directory.parent.parent,
         user_home=None,
-        environment={},
+        environment=environment,
         clock=clock,
         tell=lambda _text: None,
     )
@@ -227,7 +229,20 @@ class Supervisor:
                 options=self._options(timeline),
                 make_quiet=self._make_quiet,
                 clock=self._clock,
+                external=self._external(),
             ).perform()
+
+    def _external(self) -> External | None:
+        home = self._run.directory.parent.parent
+        if not has_backups(home):
+            return None
+        return External(
+            home=home,
+            run_id=self._run.run_id,
+            workspace=self._place.root,
+            environment=self._environment,
+            clock=self._clock,
+        )
 
     def _make_quiet(self, keep: frozenset[Identity]) -> Quiet:
         def mine() -> list[Process]:

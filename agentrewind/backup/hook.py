@@ -97,24 +97,21 @@ class Backups:
         entries = [self._entry(call, decision, node, each) for each in covered]
         unknown = self._unknown(decision)
         if unknown:
+            if self.policy.on_unknown is OnUnknown.BLOCK:
+                return self._refused(call, decision, node, unknown)
             entries.append(self._bare(call, decision, node, State.NOT_COVERED, unknown))
-        blocked = ""
-        if unknown and self.policy.on_unknown is OnUnknown.BLOCK:
-            entries = entries[-1:]
-            blocked = (
-                f"blocked: nothing was run. This call may change what cannot be preserved first "
-                f"({unknown}), and the run is set to refuse that. Use commands whose effect can be told."
-            )
         if entries:
             self.log.append(*entries)
-        return Guarded(entries=tuple(entries), blocked=blocked)
+        return Guarded(entries=tuple(entries))
 
     def after(self, guarded: Guarded) -> tuple[JsonObject, ...]:
         """Note what the state is now; returns what the node says of its external effects."""
+        if guarded.blocked:
+            return ()
         ended: list[CallEnded] = []
         changed: list[Entry] = []
         for entry in guarded.entries:
-            after = None if guarded.blocked else self._fingerprint(entry)
+            after = self._fingerprint(entry)
             if after is not None:
                 ended.append(CallEnded(id=entry.id, fingerprint=after))
             if after is None or after != entry.before:
@@ -128,7 +125,8 @@ class Backups:
         if self.run_id is None:
             return ()
         entries = self.log.of_run(self.run_id, [node])
-        return tuple(as_external(entry) for entry in entries if entry.state is not State.UNCHANGED)
+        quiet = (State.UNCHANGED, State.BLOCKED)
+        return tuple(as_external(entry) for entry in entries if entry.state not in quiet)
 
     def _passes(self, call: ToolCall, decision: Decision) -> bool:
         if decision.tier is Tier.NONE or (decision.read_only and not call.tagged):
@@ -169,15 +167,22 @@ class Backups:
             return None  # a restore then cannot tell newer changes from the call's own, and says so
 
     def _failed(self, call: ToolCall, decision: Decision, node: str | None, reason: str) -> Guarded:
-        entry = self._bare(call, decision, node, State.FAILED, reason)
+        warn = self.policy.on_failure is OnFailure.WARN
+        entry = self._bare(call, decision, node, State.FAILED if warn else State.BLOCKED, reason)
         self.log.append(entry)
-        if self.policy.on_failure is OnFailure.WARN:
-            return Guarded(entries=(entry,))
-        return Guarded(
-            entries=(entry,),
-            blocked=f"blocked: nothing was run, because what it would change could not be preserved first: "
-            f"{reason}",
+        text = (
+            f"blocked: nothing was run, because what it would change could not be preserved first: {reason}"
         )
+        return Guarded(entries=(entry,), blocked="" if warn else text)
+
+    def _refused(self, call: ToolCall, decision: Decision, node: str | None, unknown: str) -> Guarded:
+        entry = self._bare(call, decision, node, State.BLOCKED, unknown)
+        self.log.append(entry)
+        text = (
+            f"blocked: nothing was run. This call may change what cannot be preserved first ({unknown}), and "
+            "this run is set to refuse that. Use commands whose effect can be told from their text."
+        )
+        return Guarded(entries=(entry,), blocked=text)
 
     def _entry(self, call: ToolCall, decision: Decision, node: str | None, covered: Covered) -> Entry:
         try:

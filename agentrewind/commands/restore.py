@@ -12,7 +12,10 @@ from agentrewind.commands.session import Session
 from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentrewind.manual import Done, Machine
+    from agentrewind.records import JsonObject
 
 _SHOWN = 40
 _GIT_OBJECTS = "/.git/objects/"
@@ -28,6 +31,7 @@ _GIT_OBJECTS = "/.git/objects/"
     type=click.Choice(["keep", "revert"]),
     help="What to do with changes that no tool call made. [default: stop there]",
 )
+@click.option("--external", is_flag=True, help="Take back what later calls changed elsewhere as well.")
 @click.option("--after", is_flag=True, help="The workspace after the node instead of before it.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done and do nothing.")
 @json_option
@@ -42,8 +46,8 @@ def restore(session: Session, /, *, run: str, node: str, as_json: bool, **given:
     after, dry_run = given["after"], given["dry_run"]
     if (into is None) is not in_place:
         raise UsageError("say where to restore: --into DIR, or --in-place for the workspace itself")
-    if into is not None and outside is not None:
-        raise UsageError("--outside only means something with --in-place")
+    if into is not None and (outside is not None or given["external"]):
+        raise UsageError("--outside and --external only mean something with --in-place")
     from agentrewind.manual import Outside, restore_elsewhere, restore_in_place
 
     found = session.open_run(run)
@@ -60,12 +64,15 @@ def restore(session: Session, /, *, run: str, node: str, as_json: bool, **given:
             outside=Outside(outside or "stop"),
             dry_run=dry_run,
             machine=machine_of(session),
+            external=given["external"],
         )
     if as_json:
         emit(done.to_json())
         return
     moment = "after" if after else "before"
     tell_done(done, f"{'would bring' if dry_run else 'brought'} back the files of {moment} {node}")
+    if done.external and not given["external"]:
+        say("  --external takes back what lies outside the workspace, too")
     if in_place and not dry_run:
         say(f"agentrewind undo {found.run_id} takes it back")
 
@@ -74,7 +81,12 @@ def machine_of(session: Session) -> Machine:
     """What a restore needs to know of the machine."""
     from agentrewind.manual import Machine
 
-    return Machine(home=session.home, user_home=session.user_home, clock=session.clock)
+    return Machine(
+        home=session.home,
+        user_home=session.user_home,
+        clock=session.clock,
+        environment=session.environment,
+    )
 
 
 def tell_done(done: Done, title: str) -> None:
@@ -97,5 +109,17 @@ def tell_done(done: Done, title: str) -> None:
             say(f"  {name:<11} … {hidden} {kind} (--json names all)", style="faint")
     if not (done.created or done.modified or done.deleted):
         say("  no file differs")
+    tell_external(done.external)
     if done.verified:
         say("verified: the files are what the snapshot says", style="good")
+
+
+def tell_external(external: Sequence[JsonObject]) -> None:
+    """For people: what became of each piece of state outside the workspace, or how it stands."""
+    for each in external:
+        state = str(each["state"])
+        style = "good" if state in ("restored", "unchanged") else "note"
+        say(f"  {'elsewhere' if state == 'preserved' else state:<11} {each['what']!s}", style=style)
+        detail = each.get("detail")
+        for line in detail if isinstance(detail, list) else ():
+            say(f"              {line!s}", style="faint")

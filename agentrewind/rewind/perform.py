@@ -6,11 +6,12 @@ new segment. The rewind has happened when its segment exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from agentrewind.backup.rewinding import told
 from agentrewind.clock import Clock
 from agentrewind.errors import DamagedError
 from agentrewind.nested import not_carried
@@ -26,6 +27,7 @@ from agentrewind.records import (
     LlmNode,
     OutsideChange,
     ProcessesEnded,
+    RecordUid,
     RewindAsked,
     RewindDone,
     SafetySnapshot,
@@ -38,6 +40,12 @@ from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.outside import repositories_outside
 from agentrewind.workspace.restore import RestoreReport
+
+
+class External(Protocol):
+    """What the run changed outside the workspace."""
+
+    def take_back(self, nodes: Collection[str], *, by: str) -> list[JsonObject]: ...
 
 
 class Files(Protocol):
@@ -69,7 +77,7 @@ def safety_ref(run_id: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewinding:
-    """One rewind that was asked for and is to be finished."""
+    """One rewind that was asked for and is to be finished. `external`: None where nothing was preserved."""
 
     run: Run
     timeline: Timeline
@@ -78,6 +86,7 @@ class Rewinding:
     options: RunOptions
     make_quiet: MakeQuiet
     clock: Clock
+    external: External | None = None
 
     def perform(self) -> JsonObject:
         """Bring files and log to the target; returns the report. Safe to call again after a kill.
@@ -106,6 +115,7 @@ class Rewinding:
         restored: JsonObject = {"environment": "left as it is"}
         if Ablation.ENVIRONMENT not in self.options.ablations:
             restored = self.files.restore(commit).to_json()
+        restored = {**restored, "external": list(self._take_back())}
         text: str | None = None
         if Ablation.MEMORY not in self.options.ablations:
             facts = [*self._facts(changes, restored, quiet), *self._lost_variables()]
@@ -164,6 +174,13 @@ class Rewinding:
             done = RewindDone(segment=asked.segment, target=asked.target, report=report, at=now)
             writer.append(done, durable=True)
 
+    def _take_back(self) -> list[JsonObject]:
+        """What the abandoned nodes changed outside the workspace, newest first, each at most once."""
+        if self.external is None or Ablation.ENVIRONMENT in self.options.ablations:
+            return []
+        nodes = abandoned(self.timeline, self.asked.target)
+        return self.external.take_back(nodes, by=f"rewind {self.run.run_id}/{self.asked.segment:04d}")
+
     def _notes(self) -> list[RewindAsked]:
         notes = [*self.timeline.memories(), self.asked]
         return list({note.segment: note for note in notes}.values())
@@ -188,6 +205,10 @@ class Rewinding:
         if changes:
             facts = [f"{len(changes)} path(s) in the workspace were put back to this point."]
         facts += self._left_outside()
+        external = restored.get("external")
+        facts += told(
+            [each for each in external if isinstance(each, dict)] if isinstance(external, list) else []
+        )
         lost = restored.get("lost_commits")
         if isinstance(lost, list) and lost:
             facts.append(f"{len(lost)} commit(s) in the workspace's repositories were undone as well.")
@@ -203,6 +224,13 @@ class Rewinding:
         if outside:
             facts.append(f"{outside} change(s) that no call of yours made were undone as well.")
         return facts
+
+
+def abandoned(timeline: Timeline, target: RecordUid) -> list[RecordUid]:
+    """The nodes of the current path from `target` on, and the calls after it that never ended."""
+    path = [node.record_uid for node in timeline.path()]
+    later = path[path.index(target) :] if target in path else []
+    return [*later, *(started.record_uid for started in timeline.started_unfinished())]
 
 
 def complete_opening(run: Run, timeline: Timeline, clock: Clock) -> bool:

@@ -60,7 +60,7 @@ class Attempts:
     def live(self, act: Act) -> Any:
         """Attempts until one ends for another reason than a rewind; what that one returned."""
         while True:
-            finish_pending(self._place(), self.clock)
+            finish_pending(self._place(), self.clock, {})
             with (
                 live_layer(
                     self._place(),
