@@ -46,7 +46,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a command after quote removal. `literal`: nothing in it is expanded at run time."""
+    """A word of a command after quote removal.
+
+    Attributes:
+        text: as the program gets it; where `glob`, a pattern in which quoted signs are escaped (`[*]`).
+        literal: no variable or substitution in it is only known at run time.
+        glob: the shell expands it to the names that it fits.
+    """
 
     text: str
     literal: bool = True
