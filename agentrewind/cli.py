@@ -29,6 +29,10 @@ COMMANDS = {
     "list": ("agentrewind.commands.list:list_runs", "List runs, newest first."),
     "log": ("agentrewind.commands.log:log", "Show a run's tree of nodes."),
     "show": ("agentrewind.commands.show:show", "Show one node whole."),
+    "diff": (
+        "agentrewind.commands.diff:diff",
+        "Show what differs between two nodes, or two runs.",
+    ),
     "candidates": (
         "agentrewind.commands.candidates:candidates",
         "Show where the agent could go back to.",

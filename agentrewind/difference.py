@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from agentrewind.records import Json
 
 _CONTEXT = 24
 _SHOWN = 90
+_NOTHING = "nothing"
+
+_Found: TypeAlias = tuple[str, str, str]
+"""The place, and what stands there on either side."""
 
 
-def first_difference(recorded: Json, asked: Json) -> str:
+def first_difference(recorded: Json, asked: Json, *, sides: tuple[str, str] = ("recorded", "asked")) -> str:
     """One sentence that names the place and both sides, shortened around the point where they part.
 
     >>> first_difference({"a": [1, {"b": "x1"}]}, {"a": [1, {"b": "x2"}]})
@@ -16,10 +22,14 @@ def first_difference(recorded: Json, asked: Json) -> str:
     >>> first_difference({"a": 1}, {"a": 1})
     'no difference'
     """
-    return _walk(recorded, asked, "") or "no difference"
+    found = _walk(recorded, asked, "")
+    if found is None:
+        return "no difference"
+    place, left, right = found
+    return f"{place or 'value'}: {sides[0]} {left}, {sides[1]} {right}"
 
 
-def _walk(left: Json, right: Json, place: str) -> str | None:
+def _walk(left: Json, right: Json, place: str) -> _Found | None:
     match left, right:
         case dict(), dict():
             return _objects(left, right, place)
@@ -30,22 +40,22 @@ def _walk(left: Json, right: Json, place: str) -> str | None:
         case _:
             # by their texts: 0.0 equals -0.0, and NaN differs from itself
             same = type(left) is type(right) and repr(left) == repr(right)
-            return None if same else f"{place or 'value'}: recorded {_short(left)}, asked {_short(right)}"
+            return None if same else (place, _short(left), _short(right))
 
 
-def _objects(left: dict[str, Json], right: dict[str, Json], place: str) -> str | None:
+def _objects(left: dict[str, Json], right: dict[str, Json], place: str) -> _Found | None:
     for key in [*left, *(key for key in right if key not in left)]:
         name = f"{place}.{key}" if place else key
         if key not in right:
-            return f"{name}: recorded {_short(left[key])}, asked nothing"
+            return name, _short(left[key]), _NOTHING
         if key not in left:
-            return f"{name}: recorded nothing, asked {_short(right[key])}"
+            return name, _NOTHING, _short(right[key])
         if found := _walk(left[key], right[key], name):
             return found
     return None
 
 
-def _lists(left: list[Json], right: list[Json], place: str) -> str | None:
+def _lists(left: list[Json], right: list[Json], place: str) -> _Found | None:
     for index, (one, other) in enumerate(zip(left, right, strict=False)):
         if found := _walk(one, other, f"{place}[{index}]"):
             return found
@@ -53,11 +63,11 @@ def _lists(left: list[Json], right: list[Json], place: str) -> str | None:
         return None
     index = min(len(left), len(right))
     if len(left) > index:
-        return f"{place}[{index}]: recorded {_short(left[index])}, asked nothing"
-    return f"{place}[{index}]: recorded nothing, asked {_short(right[index])}"
+        return f"{place}[{index}]", _short(left[index]), _NOTHING
+    return f"{place}[{index}]", _NOTHING, _short(right[index])
 
 
-def _texts(left: str, right: str, place: str) -> str:
+def _texts(left: str, right: str, place: str) -> _Found:
     at = next(
         (index for index, (one, other) in enumerate(zip(left, right, strict=False)) if one != other),
         min(len(left), len(right)),
@@ -65,7 +75,7 @@ def _texts(left: str, right: str, place: str) -> str:
     start = max(0, at - _CONTEXT)
     cut = "…" if start else ""
     one, other = (repr(cut + text[start : at + _CONTEXT]) for text in (left, right))
-    return f"{place or 'value'} at character {at}: recorded {one}, asked {other}"
+    return f"{place or 'value'} at character {at}", one, other
 
 
 def _short(value: Json) -> str:

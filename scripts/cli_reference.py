@@ -43,7 +43,15 @@ _DOCUMENTS = {
     "`created_at`, `workspace`, `damages`, `detail`. `state` can also be running, interrupted or damaged.",
     "log": "`run_id`, `state`, `segments` (`segment`, `created_at`, `forked_from`, `nodes`, `damaged`), "
     "`nodes` (each its record plus `segment` and `on_path`; with filters those that fit), `damages`.",
-    "show": "The record, its messages in full, plus `segment`, `on_path` and `commit`.",
+    "show": "The record, its messages in full, plus `segment`, `on_path`, `commit`, `new_from` (how many of "
+    "the messages an earlier node had sent), `messages_missing` (null, or why they are given by reference), "
+    "`files` (null where unknown, else as in `diff`) and `files_missing` (null, or why).",
+    "diff": "`runs`; `parting` (null, or `common`, `left`, `right`, `what`, `difference`); `nodes` (each "
+    "`run_id`, `record_uid`); `difference` (null, or `left`, `right`, `messages` with `common`, `tail`, "
+    "`left`, `right`, and `fields`, each `left`, `right`, `first`); `workspace` (null, or `files`, "
+    "`repositories`: paths inside .git folders, `missing`: why there is nothing to compare). A file: "
+    "`status` (A, M, D or T), `path`, `form` (text, binary, long, link, directory), `size_before`, "
+    "`size_after` (bytes), `mode_before`, `mode_after`, `added`, `removed`, `lines` (of the unified diff).",
     "candidates": "An array of `record_uid`, `step`, `summary`, `tools`, `files`, `memories`, `external`.",
     "replay": "`served`, `live` (0), `divergence` (null, or `record_uid` and `difference`), `state`, "
     "`remaining`, `until`, `warnings`.",

@@ -1,0 +1,205 @@
+"""`agentrewind diff`: what differs between two nodes, of one run or two, or where two runs part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from agentrewind.commands.output import counted, emit, json_option, paged, say
+from agentrewind.commands.session import Session
+from agentrewind.errors import DamagedError, UsageError
+
+if TYPE_CHECKING:
+    from agentrewind.comparison import NodeDifference, Parting
+    from agentrewind.file_comparison import FileDifference
+    from agentrewind.records import Json, JsonObject, Node
+    from agentrewind.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """One side: a node of a run."""
+
+    timeline: Timeline
+    node: Node
+
+    def to_json(self) -> JsonObject:
+        return {"run_id": self.timeline.header.run_id, "record_uid": self.node.record_uid}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Files:
+    """How the workspaces differ.
+
+    `repositories` counts paths inside a `.git`; `missing` says why nothing is known.
+    """
+
+    differences: tuple[FileDifference, ...] = ()
+    repositories: int = 0
+    missing: str | None = None
+
+    def to_json(self) -> JsonObject:
+        listed: list[Json] = [each.to_json() for each in self.differences]
+        return {
+            "files": None if self.missing else listed,
+            "repositories": self.repositories,
+            "missing": self.missing,
+        }
+
+
+@click.command("diff")
+@click.argument("places", metavar="RUN A B | RUN A RUN B | RUN RUN", nargs=-1, required=True)
+@click.option("--after", is_flag=True, help="The workspaces after the two nodes instead of before them.")
+@click.option("--full", is_flag=True, help="Nothing cut short, and the insides of .git folders too.")
+@json_option
+@click.pass_obj
+def diff(session: Session, *, places: tuple[str, ...], after: bool, full: bool, as_json: bool) -> None:
+    """Show what differs between two nodes.
+
+    `diff RUN A B` compares two nodes of a run: what was asked, what came back, and the files of the
+    workspace before them. `diff RUN A RUN B` does so with nodes of two runs. `diff RUN RUN` finds the first
+    node in which the current paths of two runs part, and compares there; what a replay does not compare
+    either makes no difference to it, nor do ids of tool calls and workspaces' own paths.
+    """
+    timelines = [session.open_run(places[0]).timeline()]
+    if len(places) in (2, 4):
+        timelines.append(session.open_run(places[len(places) // 2]).timeline())
+    left, right = timelines[0], timelines[-1]
+    parting = None
+    match places:
+        case [_, a, b] | [_, a, _, b]:
+            sides = [_Place(timeline=left, node=left.node(a)), _Place(timeline=right, node=right.node(b))]
+        case [_, _]:
+            parting = _parting(left, right)
+            sides = _sides(left, right, parting)
+        case _:
+            raise UsageError("give RUN A B, RUN A RUN B, or RUN RUN")
+    compared = None if len(sides) < 2 else _node_difference(*sides)
+    files = None if len(sides) < 2 else _files(session, sides, after=after, repositories=full)
+    if as_json:
+        emit(
+            {
+                "runs": [each.header.run_id for each in (left, right)],
+                "parting": parting.to_json() if parting else None,
+                "nodes": [each.to_json() for each in sides],
+                "difference": compared.to_json() if compared else None,
+                "workspace": files.to_json() if files else None,
+            }
+        )
+        return
+    with paged():
+        if len(places) == 2:
+            _tell_parting(left, right, parting)
+        if compared is not None and files is not None:
+            _tell_nodes(sides, compared, full=full)
+            _tell_files(files, moment="after" if after else "before", full=full)
+
+
+def _parting(left: Timeline, right: Timeline) -> Parting | None:
+    from agentrewind.comparison import Comparable, parting, view_of
+    from agentrewind.records import LlmNode
+    from agentrewind.run_files import declared_root
+
+    made = Comparable()
+    paths = [
+        made.path(
+            (
+                view_of(node, each.messages(node.record_uid) if isinstance(node, LlmNode) else ())
+                for node in each.path()
+            ),
+            root=str(declared_root(each)),
+        )
+        for each in (left, right)
+    ]
+    return parting(*paths)
+
+
+def _sides(left: Timeline, right: Timeline, found: Parting | None) -> list[_Place]:
+    if found is None:
+        return []
+    return [
+        _Place(timeline=timeline, node=timeline.node(uid))
+        for timeline, uid in ((left, found.left), (right, found.right))
+        if uid is not None
+    ]
+
+
+def _node_difference(left: _Place, right: _Place) -> NodeDifference:
+    from agentrewind.comparison import compare_nodes, view_of
+    from agentrewind.records import LlmNode
+
+    views = [
+        view_of(
+            each.node,
+            each.timeline.messages(each.node.record_uid) if isinstance(each.node, LlmNode) else (),
+        )
+        for each in (left, right)
+    ]
+    return compare_nodes(*views)
+
+
+def _files(session: Session, sides: Sequence[_Place], *, after: bool, repositories: bool) -> _Files:
+    from agentrewind.manual_history import state_at
+    from agentrewind.run_files import open_snapshots
+    from agentrewind.snapshot_comparison import Side, changes, differences, in_repository
+
+    with ExitStack() as stack:
+        try:
+            states = [
+                Side(
+                    store=stack.enter_context(open_snapshots(each.timeline, session.home)),
+                    commit=state_at(each.timeline, each.node.record_uid, after=after),
+                )
+                for each in sides
+            ]
+            inside = sum(in_repository(change.path) for change in changes(*states))
+            found = tuple(differences(*states, repositories=repositories))
+        except DamagedError as error:
+            return _Files(missing=str(error))
+    return _Files(differences=found, repositories=inside)
+
+
+def _tell_parting(left: Timeline, right: Timeline, found: Parting | None) -> None:
+    runs = f"{left.header.run_id} and {right.header.run_id}"
+    if found is None:
+        say(f"the paths of {runs} do not part: {counted(len(left.path()), 'node')}", style="good")
+        return
+    same = f"{counted(found.common, 'node')} the same"
+    verbs = {"asked": "asked otherwise", "answered": "got another outcome"}
+    verb = verbs.get(found.what, "go on otherwise")
+    where = f" at {found.left or 'the end'} and {found.right or 'the end'}"
+    say(f"{runs}: {same}, then they {verb}{where}", style="strong")
+    say(f"  {found.difference}", style="bad")
+    say()
+
+
+def _tell_nodes(sides: Sequence[_Place], found: NodeDifference, *, full: bool) -> None:
+    from agentrewind.display_difference import node_lines
+
+    for mark, style, side in zip("-+", ("bad", "good"), sides, strict=True):
+        say(f"{mark} {side.timeline.header.run_id} {side.node.record_uid}", style=style)
+    for text, style in node_lines(found, full=full):
+        say(text, style=style)
+
+
+def _tell_files(files: _Files, *, moment: str, full: bool) -> None:
+    from agentrewind.display_difference import file_lines
+
+    say()
+    if files.missing is not None:
+        say(f"the workspaces cannot be compared: {files.missing}", style="bad")
+        return
+    if not files.differences and not files.repositories:
+        say(f"the workspaces {moment} them hold the same", style="faint")
+    for each in files.differences:
+        for text, style in file_lines(each, full=full):
+            say(text, style=style)
+    if files.repositories and not full:
+        say(
+            f"and {counted(files.repositories, 'path')} inside .git folders (--full shows them)",
+            style="faint",
+        )
