@@ -65,6 +65,11 @@ class Session:
         self._one_at_a_time = threading.Lock()
         self._interrupted = False
 
+    @property
+    def pid(self) -> int:
+        """The process below which everything in the sandbox runs, as this machine numbers it."""
+        return self._process.pid
+
     def run(self, command: str, *, seconds: float | None = None, limit: int = OUTPUT_LIMIT) -> Ended:
         """Run one command with bash, to its end or for so many seconds.
 

@@ -17,6 +17,7 @@ from agentrewind.errors import DamagedError, UnsupportedFormatError, UsageError
 from agentrewind.fields import Fields
 from agentrewind.records import Json, JsonObject
 from runner.cell import Cell
+from runner.order import number, number_or_none
 from runner.result import (
     Criterion,
     Endpoint,
@@ -181,9 +182,9 @@ def _read(root: Fields) -> Result:
         attempts=_count(root, "attempts"),
         tries=_count(root, "tries"),
         tokens=_tokens(root.fields("tokens")),
-        cost=_number_or_none(root, "cost"),
-        seconds=_number(root, "seconds"),
-        snapshot_seconds=_number_or_none(root, "snapshot_seconds"),
+        cost=number_or_none(root, "cost"),
+        seconds=number(root, "seconds"),
+        snapshot_seconds=number_or_none(root, "snapshot_seconds"),
         storage_bytes=_count(root, "storage_bytes"),
         suspicions=_list(root, "suspicions", _suspicion),
         clean=root.flag("clean"),
@@ -291,14 +292,3 @@ def _count(fields: Fields, name: str) -> int:
     if found < 0:
         raise DamagedError(f"the field {fields.place(name)} is {found}, below zero")
     return found
-
-
-def _number(fields: Fields, name: str) -> float:
-    found = fields.value(name)
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        raise DamagedError(f"the field {fields.place(name)} is not a number")
-    return float(found)
-
-
-def _number_or_none(fields: Fields, name: str) -> float | None:
-    return None if fields.get(name) is None else _number(fields, name)

@@ -135,10 +135,19 @@ def scripted_model(strategy: str, environment: Mapping[str, str]) -> Iterator[Ma
     from harness_adapters.scripted import ScriptedModel
 
     with ScriptedModel(policy(strategy)) as server:
-        local = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_BASE": server.base_url}
+        yield {**environment, **local_provider(server.base_url)}
+
+
+def local_provider(base_url: str) -> Mapping[str, str]:
+    """The variables by which every client reaches a scripted model on this machine."""
+    return {
+        "OPENAI_BASE_URL": base_url,
+        "OPENAI_API_BASE": base_url,
         # a proxy of the user's must not stand between the agent and its own machine
-        direct = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
-        yield {**environment, **local, **direct, "OPENAI_API_KEY": "scripted-no-key"}
+        "NO_PROXY": "127.0.0.1,localhost",
+        "no_proxy": "127.0.0.1,localhost",
+        "OPENAI_API_KEY": "scripted-no-key",
+    }
 
 
 def _opening(strategy: str, model: str | None, root: Path) -> str:
