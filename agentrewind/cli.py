@@ -40,6 +40,7 @@ COMMANDS = {
     "replay": ("agentrewind.commands.replay:replay", "Run a run again with no provider and no tool."),
     "restore": ("agentrewind.commands.restore:restore", "Bring back the files of a node."),
     "undo": ("agentrewind.commands.undo:undo", "Take back the last restore or rewind."),
+    "backup": ("agentrewind.commands.backup:backup", "Preserve external state before calls, and restore it."),
     "gc": ("agentrewind.commands.gc:gc", "Make room: drop what no kept run names."),
     "verify": ("agentrewind.commands.verify:verify", "Check that logs and snapshots are whole."),
 }

@@ -58,6 +58,9 @@ _DOCUMENTS = {
     "restore": "`created`, `modified`, `deleted`, `kept`, `outside`, `verified` (null on a dry run), "
     "`touched`, `lost_commits`, `commit`, `undone`.",
     "undo": "The fields of `restore`; `undone` says what was taken back.",
+    "backup explain": "`read_only`, `tier`, `rules`, `targets` (each `kind`, `name`, `captures`, `restore`), "
+    "`uncovered`, `untried`, `reason`.",
+    "backup rules": "An array of rules with the fields of their file and `source`.",
     "gc": "`size_before`, `size_after` (bytes), `runs_dropped`, `objects_dropped`, `swept`, `busy`, "
     "`within_budget`.",
     "verify": "`sound`, `runs` (`run_id`, `sound`, `log`, `harmless`, `snapshots`, `nodes`, `restorable`, "
@@ -68,14 +71,23 @@ _DOCUMENTS = {
 def reference() -> str:
     """The whole document."""
     context = click.Context(agentrewind, info_name="agentrewind")
-    parts = [_INTRODUCTION, *(_section(context, name) for name in agentrewind.list_commands(context))]
+    parts = [_INTRODUCTION, *_sections(context, agentrewind)]
     return "\n".join(parts)
 
 
-def _section(context: click.Context, name: str) -> str:
-    command = agentrewind.get_command(context, name)
-    assert command is not None
-    inner = click.Context(command, info_name=name, parent=context, terminal_width=_WIDTH)
+def _sections(context: click.Context, group: click.Group) -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, info_name=name, parent=context, terminal_width=_WIDTH)
+        full_name = inner.command_path.removeprefix("agentrewind ")
+        yield _section(inner, full_name)
+        if isinstance(command, click.Group):
+            yield from _sections(inner, command)
+
+
+def _section(inner: click.Context, name: str) -> str:
+    command = inner.command
     lines = [
         f"## {name}",
         "",

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from agentrewind.cli import COMMANDS, agentrewind
+from agentrewind.commands.backup import COMMANDS as BACKUP_COMMANDS
 from tests.cli.desk import PROGRAM, REPOSITORY, Desk
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "cli"
@@ -23,12 +24,12 @@ def _same(path: Path, text: str, *, update: bool) -> None:
     assert text == path.read_text(encoding="utf-8"), f"{path} differs; review, then --update-golden"
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("command", ["", *COMMANDS, *(f"backup {name}" for name in BACKUP_COMMANDS)])
 def test_help_is_as_reviewed(desk: Desk, command: str, update_golden: bool) -> None:
-    arguments = [command, "--help"] if command else ["--help"]
+    arguments = [*command.split(), "--help"]
     done = desk.call(*arguments, environment=desk.environment(COLUMNS="100"))
     assert done.returncode == 0, done.stderr
-    _same(GOLDEN / f"{command or 'agentrewind'}.txt", done.stdout, update=update_golden)
+    _same(GOLDEN / f"{command.replace(' ', '-') or 'agentrewind'}.txt", done.stdout, update=update_golden)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -36,7 +37,15 @@ def test_every_command_of_the_table_exists_and_takes_json(name: str) -> None:
     command = agentrewind.get_command(click.Context(agentrewind), name)
     assert command is not None
     assert command.name == name
-    assert any("--json" in parameter.opts for parameter in command.params)
+    leaves = [command]
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        leaves = [
+            each for part in command.list_commands(context) if (each := command.get_command(context, part))
+        ]
+    assert leaves
+    for leaf in leaves:
+        assert any("--json" in parameter.opts for parameter in leaf.params), leaf.name
     assert command.help
 
 

@@ -1,0 +1,39 @@
+"""`agentrewind backup`: the table of its commands, each named by import path and loaded when it is called."""
+
+from __future__ import annotations
+
+import pkgutil
+
+import click
+
+COMMANDS = {
+    "explain": ("agentrewind.commands.backup_explain:explain", "Say what would be preserved before a call."),
+    "rules": (
+        "agentrewind.commands.backup_rules:rules",
+        "List the rules in force, or check a file of rules.",
+    ),
+}
+"""Name, where it is, and its short help."""
+
+
+class BackupTable(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = pkgutil.resolve_name(COMMANDS[cmd_name][0])
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group("backup", cls=BackupTable)
+def backup() -> None:
+    """Preserve what lies outside the workspace before a call changes it, and bring it back."""

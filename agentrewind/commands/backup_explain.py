@@ -1,0 +1,108 @@
+"""`agentrewind backup explain`: what would be preserved before a call, and why, without running anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import orjson
+
+from agentrewind.commands.output import emit, json_option, say
+from agentrewind.commands.session import Session
+from agentrewind.errors import UsageError
+
+if TYPE_CHECKING:
+    from agentrewind.backup.values import Decision, ToolCall
+    from agentrewind.records import Json
+
+
+@click.command("explain")
+@click.argument("command", metavar="COMMAND")
+@click.option(
+    "--tool", metavar="NAME", help="COMMAND is the JSON of this tool's arguments, not a shell command."
+)
+@click.option(
+    "--cwd", type=click.Path(path_type=Path), metavar="DIR", help="Where the call runs. Default: here."
+)
+@click.option(
+    "--workspace",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The directory that snapshots cover. Default: none, so that every file counts as outside.",
+)
+@json_option
+@click.pass_obj
+def explain(
+    session: Session,
+    *,
+    command: str,
+    tool: str | None,
+    cwd: Path | None,
+    workspace: Path | None,
+    as_json: bool,
+) -> None:
+    """Say whether COMMAND reads, and otherwise what would be preserved before it and how that comes back.
+
+    Nothing is run, preserved or changed; tools may be asked what the command would touch.
+    """
+    from agentrewind.backup.decide import decide
+    from agentrewind.backup.kinds.table import kind_of
+    from agentrewind.backup.rules.loading import load_rules
+    from agentrewind.backup.values import Context
+
+    here = session.directory / (cwd or ".")
+    context = Context(
+        cwd=here,
+        env=session.environment,
+        home=session.user_home or Path("/"),
+        workspace=(session.directory / workspace).resolve() if workspace else None,
+    )
+    decision = decide(_call(command, tool), context, load_rules(session.home))
+    phrases = [kind_of(target.kind).describe(target) for target in decision.targets]
+    if as_json:
+        emit(_document(decision, phrases))
+        return
+    _tell(decision, phrases)
+
+
+def _call(command: str, tool: str | None) -> ToolCall:
+    from agentrewind.backup.values import ToolCall
+
+    if tool is None:
+        return ToolCall(name="bash", arguments={"command": command})
+    try:
+        return ToolCall(name=tool, arguments=orjson.loads(command))
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"the arguments of {tool} are not JSON: {error}") from error
+
+
+def _document(decision: Decision, phrases: list[tuple[str, str]]) -> dict[str, Json]:
+    targets: list[Json] = [
+        {"kind": target.kind, "name": target.name, "captures": captured, "restore": restored}
+        for target, (captured, restored) in zip(decision.targets, phrases, strict=True)
+    ]
+    return {
+        "read_only": decision.read_only,
+        "tier": decision.tier.value,
+        "rules": list(decision.rules),
+        "targets": targets,
+        "uncovered": list(decision.uncovered),
+        "untried": list(decision.untried),
+        "reason": decision.reason,
+    }
+
+
+def _tell(decision: Decision, phrases: list[tuple[str, str]]) -> None:
+    say(f"tier      {decision.tier.value}", style="strong")
+    say(f"reads     {'yes' if decision.read_only else 'no'}")
+    if decision.rules:
+        say(f"rules     {', '.join(decision.rules)}")
+    for captured, restored in phrases:
+        say(f"preserves {captured}")
+        say(f"restores  {restored}")
+    for each in decision.uncovered:
+        say(f"uncovered {each}", style="note")
+    for each in decision.untried:
+        say(f"untried   no test has proven the rule {each}", style="note")
+    say(f"because   {decision.reason}")
