@@ -29,6 +29,7 @@ COMMANDS = {
     "list": ("agentrewind.commands.list:list_runs", "List runs, newest first."),
     "log": ("agentrewind.commands.log:log", "Show a run's tree of nodes."),
     "show": ("agentrewind.commands.show:show", "Show one node whole."),
+    "view": ("agentrewind.commands.view:view", "Look at runs in the browser, or write a run as one page."),
     "diff": (
         "agentrewind.commands.diff:diff",
         "Show what differs between two nodes, or two runs.",

@@ -52,6 +52,7 @@ _DOCUMENTS = {
     "`repositories`: paths inside .git folders, `missing`: why there is nothing to compare). A file: "
     "`status` (A, M, D or T), `path`, `form` (text, binary, long, link, directory), `size_before`, "
     "`size_after` (bytes), `mode_before`, `mode_after`, `added`, `removed`, `lines` (of the unified diff).",
+    "view": "`url`, `port`, printed once the viewer answers; with `--html`: `file`, `bytes`, `nodes`.",
     "candidates": "An array of `record_uid`, `step`, `summary`, `tools`, `files`, `memories`, `external`.",
     "replay": "`served`, `live` (0), `divergence` (null, or `record_uid` and `difference`), `state`, "
     "`remaining`, `until`, `warnings`.",
