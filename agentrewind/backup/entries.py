@@ -77,6 +77,11 @@ class Entry:
         return self.captured is not None and self.state not in (State.UNCHANGED, State.RESTORED)
 
     @property
+    def occasion(self) -> tuple[str | None, ...]:
+        """Equal for the entries of one call, which come back together."""
+        return self.run_id, self.node, self.at, self.call
+
+    @property
     def name(self) -> str:
         """What a person would call it."""
         return self.target.name if self.target else self.call

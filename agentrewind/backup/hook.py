@@ -94,7 +94,8 @@ class Backups:
             self.store.settle()
         except (AgentRewindError, OSError) as error:
             return self._failed(call, decision, node, str(error))
-        entries = [self._entry(call, decision, node, each) for each in covered]
+        at = self.clock.now()
+        entries = [self._entry(call, decision, node, each, at) for each in covered]
         unknown = self._unknown(decision)
         if unknown:
             if self.policy.on_unknown is OnUnknown.BLOCK:
@@ -184,14 +185,16 @@ class Backups:
         )
         return Guarded(entries=(entry,), blocked=text)
 
-    def _entry(self, call: ToolCall, decision: Decision, node: str | None, covered: Covered) -> Entry:
+    def _entry(
+        self, call: ToolCall, decision: Decision, node: str | None, covered: Covered, at: str
+    ) -> Entry:
         try:
             before = kind_of(covered.target.kind).fingerprint(covered.target, self.context)
         except (AgentRewindError, OSError):
             before = ""
         return Entry(
             id=self.log.new_id(),
-            at=self.clock.now(),
+            at=at,
             run_id=self.run_id,
             node=node,
             tool=call.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from agentrewind.backup.entries import (
@@ -83,7 +84,15 @@ class Restoring:
         """
         entries = self.log.read().entries
         chosen = newest_first([entries[each] for each in dict.fromkeys(ids)], list(entries))
-        return [self._restore(self._now(entry.id), by=by, force=force) for entry in chosen]
+        results: list[Result] = []
+        for _, group in groupby(chosen, key=lambda entry: entry.occasion):
+            # of one call all are compared before any is touched: one may lie within another
+            now = [self._now(entry.id) for entry in group]
+            reasons = [None if force else self._conflict(entry) for entry in now]
+            results += [
+                self._restore(entry, by=by, reason=reason) for entry, reason in zip(now, reasons, strict=True)
+            ]
+        return results
 
     def plan(self, ids: Sequence[str]) -> list[tuple[Entry, tuple[str, ...]]]:
         """What `restore` would do, newest first, without doing it."""
@@ -98,10 +107,11 @@ class Restoring:
         now = kind_of(entry.target.kind).fingerprint(entry.target, self.context(entry))
         if now in (entry.before, entry.after):
             return None
+        entries = list(self.log.read().entries.values())
         later = [
             other.id
-            for other in self.log.read().entries.values()
-            if other.id > entry.id and other.name == entry.name and other.restorable and other.undoes is None
+            for other in entries[[each.id for each in entries].index(entry.id) + 1 :]
+            if other.name == entry.name and other.restorable and other.undoes is None
         ]
         which = f"; newer backups of it: {', '.join(later)}, restore them along with it" if later else ""
         return f"{entry.name} was changed after the call that it was preserved for{which}"
@@ -116,6 +126,12 @@ class Restoring:
             workspace=self.workspace,
         )
 
+    def _conflict(self, entry: Entry) -> str | None:
+        try:
+            return self.conflict(entry)
+        except (AgentRewindError, OSError) as error:
+            return str(error)
+
     def _now(self, entry_id: str) -> Entry:
         return self.log.read().entries[entry_id]
 
@@ -128,7 +144,7 @@ class Restoring:
         lines = kind_of(entry.target.kind).plan(entry.target, entry.captured, self.context(entry))
         return (*lines, f"stop first: {conflict} (--force goes on)") if conflict else lines
 
-    def _restore(self, entry: Entry, *, by: str, force: bool) -> Result:
+    def _restore(self, entry: Entry, *, by: str, reason: str | None) -> Result:
         if by in entry.by:
             return self._known(entry, entry.by[by])
         if entry.target is None or entry.captured is None:
@@ -141,7 +157,6 @@ class Restoring:
             if now == entry.before:
                 back = Outcome(restored=(), notes=("it was back already",))
                 return self._end(entry, by, back, fingerprint=now)
-            reason = None if force else self.conflict(entry)
             if reason is not None:
                 raise ConflictError(reason)
             safety = self._safety(entry, kind, context, now)
@@ -215,18 +230,16 @@ class Restoring:
             # what is there now is this restore's doing, and no reason to stop a second try
             lines.append(CallEnded(id=entry.id, fingerprint=fingerprint))
         if state is not State.NOT_RESTORABLE:
-            lines += self._flipped(entry, fingerprint)
+            lines += self._flipped(entry)
         self.log.append(*lines)
         return Result(entry=entry, state=state, detail=detail, safety=safety.id if safety else None)
 
-    def _flipped(self, entry: Entry, fingerprint: str) -> list[Line]:
+    def _flipped(self, entry: Entry) -> list[Line]:
         """Taking a restore back makes the entry that it had restored a kept one again, and so on in turn."""
         entries = self.log.read().entries
         lines: list[Line] = []
         state, undone = State.PRESERVED, entry.undoes
         while undone is not None and undone in entries:
-            if state is State.PRESERVED:
-                lines.append(CallEnded(id=undone, fingerprint=fingerprint))
             lines.append(Lapsed(id=undone, state=state, at=self.clock.now()))
             state = State.RESTORED if state is State.PRESERVED else State.PRESERVED
             undone = entries[undone].undoes

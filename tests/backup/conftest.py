@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentrewind.backup.store import BackupStore
+from tests.backup.bench import Bench
 from tests.backup.services.postgres import Postgres, postgres
 from tests.backup.shop import SHOP
 
@@ -34,6 +35,14 @@ def store(tmp_path: Path) -> Iterator[BackupStore]:
     """A store of backups."""
     with BackupStore(tmp_path / "agentrewind home" / "backup") as opened:
         yield opened
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """A place where commands run, are preserved for first, and are taken back."""
+    made = Bench(base=tmp_path / "bench")
+    yield made
+    made.store.close()
 
 
 @pytest.fixture

@@ -52,11 +52,11 @@ class Files:
             for real in resolved(path, follow=follow):
                 if not inside(real, context.workspace):
                     found.setdefault(_first_missing(_fit(real)))
-        chosen = list(_topmost(found))
         deep = contents or _goes_deep(command, parameters)
-        if len(chosen) <= _EACH:
-            return tuple(file_target([path], contents=contents, deep=deep) for path in chosen)
-        return (file_target(chosen, contents=contents, deep=deep),)
+        # what is not there yet is taken away whole, and with its contents where that is undone
+        whole = [path for path in _topmost(found) if contents or not os.path.lexists(path)]
+        bare = [path for path in _topmost(found) if path not in whole]
+        return (*_grouped(whole), *_grouped(bare, contents=False, deep=deep))
 
     def capture(self, target: Target, store: Store, context: Context) -> Captured:
         trees: list[Json] = []
@@ -88,12 +88,18 @@ class Files:
         restored: list[str] = []
         missing: list[str] = []
         notes: list[str] = []
+        first: dict[str, Path] = {}
         for path, wanted in trees_in(captured, store):
             if path.parent.exists() and path.parent.resolve() != path.parent:
                 missing.append(f"{show(path)}: a link on the way leads elsewhere now")
                 continue
             work = TreeRestore(
-                root=path, wanted=wanted, store=store, skip=_skip(context), contents=_contents(target)
+                root=path,
+                wanted=wanted,
+                store=store,
+                skip=_skip(context),
+                contents=_contents(target),
+                first=first,
             )
             work.run()
             restored += work.restored
@@ -117,7 +123,7 @@ class Files:
 
     def describe(self, target: Target) -> tuple[str, str]:
         if not _contents(target):
-            return f"modes, owners and times of {target.name}", "they are set again; what is new is removed"
+            return f"{target.name}, owners as well", "they are set again; what was not there is removed"
         return f"{target.name} as it is", "what differs is written back, what is new is removed"
 
 
@@ -127,7 +133,30 @@ def file_target(paths: list[Path], *, contents: bool = True, deep: bool = True) 
     name = show(paths[0])
     if len(paths) > 1:
         name = f"{len(paths)} paths below {show(Path(os.path.commonpath(paths)))}"
+    if not contents:
+        # one call may change both: what is kept of a path has its own name
+        name = f"{'modes and times below' if deep else 'mode and times of'} {name}"
     return Target(kind=KIND, name=name, detail={"paths": listed, "contents": contents, "deep": deep})
+
+
+def _grouped(paths: list[Path], *, contents: bool = True, deep: bool = True) -> Iterator[Target]:
+    """One target a path; names of one file go together, and so do very many paths."""
+    groups: dict[object, list[Path]] = {}
+    for path in paths:
+        groups.setdefault(_one_file(path), []).append(path)
+    if len(groups) > _EACH:
+        yield file_target(paths, contents=contents, deep=deep)
+    else:
+        yield from (file_target(group, contents=contents, deep=deep) for group in groups.values())
+
+
+def _one_file(path: Path) -> object:
+    try:
+        status = path.lstat()
+    except OSError:
+        return path
+    several = status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode)
+    return (status.st_dev, status.st_ino) if several else path
 
 
 def paths_in(target: Target) -> tuple[Path, ...]:

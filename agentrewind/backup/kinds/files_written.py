@@ -162,32 +162,60 @@ def _block_copy(written: Written) -> Iterator[Path]:
             yield _one(written, Word(word.text[3:], word.literal, word.glob))
 
 
-def _unpacked(written: Written) -> Iterator[Path]:
-    """What an archive would be unpacked over, by its own list of names."""
-    given, context = written.given, written.context
+def _archive(written: Written) -> Iterator[Path]:
+    """What `tar` unpacks over, or the archive that it writes."""
+    given = written.given
     _closed(written)
-    into = given.value("-C", "--directory", "-d") or Word(".")
-    directory = _one(written, into)
-    if written.command.name == "unzip":
-        if not given.operands:
-            return
-        names = run(["unzip", "-Z1", str(_one(written, given.operands[0]))], context).splitlines()
-    else:
-        archive = given.value("-f", "--file") or _old_style(written)
-        if archive is None or archive.text == "-" or given.has("--strip-components", "--transform", "-P"):
+    # `tar xzf NAME` has its letters in the first word, without a dash
+    old = given.operands[0].text if given.operands and not given.options else ""
+    name = given.value("-f", "--file") or (
+        given.operands[1] if "f" in old and len(given.operands) > 1 else None
+    )
+    if given.has("-x", "--extract", "--get") or "x" in old:
+        if name is None or name.text == "-" or given.has("--strip-components", "--transform", "-P"):
             raise UnclearError("what the archive holds is known only when the command runs")
-        names = run(["tar", "-tf", str(_one(written, archive))], context).splitlines()
-    for name in names:
-        text = name.decode("utf-8", "surrogateescape").strip("/")
-        path = directory / text
-        if text and not (name.endswith(b"/") and path.is_dir()):
+        archive = _one(written, name)
+        yield from _members(written, ["tar", "-tf", str(archive)])
+    elif not (given.has("-t", "--list", "-d", "--diff", "--compare") or "t" in old or "d" in old):
+        if name is None or name.text == "-":
+            return
+        yield _one(written, name)
+
+
+def _unzipped(written: Written) -> Iterator[Path]:
+    """What `unzip` unpacks over."""
+    _closed(written)
+    if written.given.operands:
+        yield from _members(written, ["unzip", "-Z1", str(_one(written, written.given.operands[0]))])
+
+
+def _members(written: Written, listing: list[str]) -> Iterator[Path]:
+    """The paths of an archive's members, by its own list of names."""
+    directory = _one(written, written.given.value("-C", "--directory", "-d") or Word("."))
+    for name in run(listing, written.context).splitlines():
+        path = directory / name.decode("utf-8", "surrogateescape").strip("/")
+        if path != directory and not (name.endswith(b"/") and path.is_dir()):
             yield path
 
 
-def _old_style(written: Written) -> Word | None:
-    """The archive of `tar xzf NAME`, whose first word holds the letters without a dash."""
-    words = written.given.operands
-    return words[1] if len(words) > 1 and words[0].literal and words[0].text.endswith("f") else None
+def _compressed(written: Written) -> Iterator[Path]:
+    """Both forms of every file that is compressed or expanded in place."""
+    for path in _operands(written):
+        yield path
+        for ending in (".gz", ".bz2", ".xz", ".zst", ".lzma", ".Z", ".lz4"):
+            if path.name.endswith(ending):
+                yield path.with_name(path.name.removesuffix(ending))
+            elif written.command.name in _MAKES.get(ending, ()):
+                yield path.with_name(path.name + ending)
+
+
+_MAKES = {
+    ".gz": ("gzip", "pigz"),
+    ".bz2": ("bzip2", "pbzip2"),
+    ".xz": ("xz",),
+    ".zst": ("zstd",),
+    ".lz4": ("lz4",),
+}
 
 
 _CHANGING = ("-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprint0", "-fls", "-fprintf")
@@ -239,7 +267,9 @@ _MODES: dict[str, Callable[[Written], Iterator[Path]]] = {
     "last": _last,
     "redirects": _redirects,
     "of": _block_copy,
-    "unpacked": _unpacked,
+    "archive": _archive,
+    "unzipped": _unzipped,
+    "compressed": _compressed,
     "found": _found,
     "argument": _argument,
 }

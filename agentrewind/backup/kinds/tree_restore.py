@@ -16,6 +16,7 @@ from agentrewind.backup.kinds.tree import (
     BLOCKS,
     CHARACTERS,
     DIRECTORY,
+    FILE,
     LINK,
     SOCKET,
     Item,
@@ -37,6 +38,7 @@ class TreeRestore:
         wanted: what was captured, parents first; empty where there was nothing.
         skip: absolute paths that are left as they are.
         contents: whether file contents were captured; without, only modes, owners and times are set.
+        first: for files of several names, where the first of them is; shared by trees that go together.
     """
 
     root: Path
@@ -44,6 +46,7 @@ class TreeRestore:
     store: Store
     skip: Sequence[Path] = ()
     contents: bool = True
+    first: dict[str, Path] = field(default_factory=dict)
     restored: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -57,14 +60,13 @@ class TreeRestore:
             self._try(item, self._remove)
         if steps.make:
             self._try(self.wanted[0], lambda _item: self.root.parent.mkdir(parents=True, exist_ok=True))
-        first: dict[str, Path] = {}
         made = {item.path for item in steps.make}
         for item in self.wanted:
             if item.twin and item.path not in made:
-                first.setdefault(item.twin, self._full(item))
+                self.first.setdefault(item.twin, self._full(item))
         for item in steps.make:
             there = present.get(item.path)
-            self._try(item, lambda item, there=there: self._make(item, there, first))  # type: ignore[misc]
+            self._try(item, lambda item, there=there: self._make(item, there))  # type: ignore[misc]
         for item in reversed((*steps.make, *steps.dress, *steps.around)):
             self._try(item, self._dress)
         self._compare(wanted)
@@ -113,15 +115,24 @@ class TreeRestore:
         if item.path and not os.access(parent, os.W_OK | os.X_OK):
             parent.chmod(stat.S_IMODE(parent.lstat().st_mode) | stat.S_IRWXU)
 
-    def _make(self, item: Item, there: Item | None, first: dict[str, Path]) -> None:
+    def _make(self, item: Item, there: Item | None) -> None:
         full = self._full(item)
         self._unlock(item)
+        twin = self.first.get(item.twin) or self._twin_beside(item, full)
+        if twin is not None and twin != full:
+            _in_place(full, lambda beside: os.link(twin, beside, follow_symlinks=False))
+        else:
+            self._make_anew(item, full, there)
+        if item.twin:
+            self.first[item.twin] = full
+
+    def _make_anew(self, item: Item, full: Path, there: Item | None) -> None:
         match item.kind:
             case "dir":
                 with suppress(FileExistsError):
                     full.mkdir(0o700)
             case "file":
-                self._make_file(item, full, there, first)
+                self._make_file(item, full, there)
             case "link":
                 _in_place(full, lambda beside: beside.symlink_to(os.fsdecode(item.link)))
             case "fifo":
@@ -131,10 +142,7 @@ class TreeRestore:
             case _:
                 self.notes.append(f"{self._name(item)} was a socket; the program that made it makes it anew")
 
-    def _make_file(self, item: Item, full: Path, there: Item | None, first: dict[str, Path]) -> None:
-        if item.twin and item.twin in first:
-            _in_place(full, lambda beside: beside.hardlink_to(first[item.twin]))
-            return
+    def _make_file(self, item: Item, full: Path, there: Item | None) -> None:
         if item.twin and there is not None and there.twin == item.twin:
             # its other names lie elsewhere and see the same bytes: they come back with it
             if not os.access(full, os.W_OK):
@@ -147,8 +155,17 @@ class TreeRestore:
             names = sum(each.twin == item.twin for each in self.wanted) if item.twin else 1
             if item.links > names:
                 self.notes.append(f"{self._name(item)} had other names; it is a file of its own now")
-        if item.twin:
-            first[item.twin] = full
+
+    def _twin_beside(self, item: Item, full: Path) -> Path | None:
+        """Another name of the same file in the same directory, where it still has these bytes."""
+        if not item.twin or item.kind != FILE:
+            return None
+        for other in full.parent.iterdir():
+            status = other.lstat()
+            same = f"{status.st_dev}:{status.st_ino}" == item.twin and stat.S_ISREG(status.st_mode)
+            if same and other != full and hashed(other) == item.content:
+                return other
+        return None
 
     def _copy(self, item: Item, beside: Path) -> None:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

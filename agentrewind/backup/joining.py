@@ -1,0 +1,50 @@
+"""Opens backups for a run, or what restores them, from the place where runs are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentrewind.backup.decide import decide
+from agentrewind.backup.hook import Backups
+from agentrewind.backup.log import BackupLog
+from agentrewind.backup.places import directory_of
+from agentrewind.backup.policy import BackupPolicy
+from agentrewind.backup.rules.loading import load_rules
+from agentrewind.backup.store import BackupStore
+from agentrewind.backup.values import Context, Decision, ToolCall
+from agentrewind.clock import Clock
+
+
+def open_backups(
+    home: Path,
+    *,
+    policy: BackupPolicy,
+    run_id: str | None,
+    workspace: Path | None,
+    environment: Mapping[str, str],
+    clock: Clock,
+    cwd: Path | None = None,
+) -> Backups:
+    """The backups of an agent that works in `workspace`. Raises UsageError for rules that cannot be used."""
+    rules = load_rules(home)
+
+    def chosen(call: ToolCall, context: Context) -> Decision:
+        return decide(call, context, rules)
+
+    here = cwd or workspace or Path("/")
+    return Backups(
+        policy=policy,
+        decide=chosen,
+        store=BackupStore(directory_of(home)),
+        log=BackupLog(directory_of(home), clock),
+        clock=clock,
+        context=Context(cwd=here, env=environment, home=user_home(environment), workspace=workspace),
+        run_id=run_id,
+    )
+
+
+def user_home(environment: Mapping[str, str]) -> Path:
+    """The home directory that `~` stands for."""
+    named = environment.get("HOME", "")
+    return Path(named) if named.startswith("/") else Path("/")
