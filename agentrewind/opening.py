@@ -316,6 +316,8 @@ def _verify_checkpoint(
     report = files.restore(commit)
     if not report.verified:
         raise RestoreError("the files of the checkpoint could not be verified")
+    if not (report.created or report.modified or report.deleted or report.touched):
+        return  # what differs is what the system had refused to bring back
     recorder.write(
         Note(
             topic="startup",

@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from agentrewind.errors import RestoreError
+from agentrewind.workspace.attributes import Attributes, Place, at, read_attributes, set_attributes
 from agentrewind.workspace.contents import PIECE, ZERO_PIECE
 from agentrewind.workspace.inventory import FileEntry
 from agentrewind.workspace.open_path import OPEN_DIRECTORY
-from agentrewind.workspace.policy import TEMPORARY_PREFIX, PathClass, Policy
-from agentrewind.workspace.scan import names_in
+from agentrewind.workspace.policy import TEMPORARY_PREFIX
+from agentrewind.workspace.removal import names_below, remove_all
 from agentrewind.workspace.steps import (
     HardLink,
     MakeDirectory,
@@ -41,9 +42,13 @@ class MovedError(Exception):
 
 
 class Applier:
-    """Applies steps below one root; close it to release descriptors."""
+    """Applies steps below one root; close it to release descriptors.
+
+    `refused` collects the extended attributes that the system does not let us set: by path and name, why.
+    """
 
     def __init__(self, root: int, store: Directories) -> None:
+        self.refused: dict[bytes, dict[bytes, str]] = {}
         self._root = root
         self._store = store
         self._open: list[tuple[bytes, int]] = []
@@ -154,13 +159,13 @@ class Applier:
         try:
             os.rmdir(name, dir_fd=parent)
         except OSError as error:
-            if _names_below(parent, name):
+            if names_below(parent, name):
                 raise MovedError from error
             raise
 
     def _remove_volatile(self, step: RemoveVolatile) -> None:
         parent, name = self._parent(step.path), _name(step.path)
-        _remove_all(parent, name, step.path, frozenset(step.spared))
+        remove_all(parent, name, step.path, frozenset(step.spared))
 
     def _set_aside(self, step: SetAside) -> None:
         parent, name = self._parent(step.path), _name(step.path)
@@ -178,6 +183,7 @@ class Applier:
         try:
             if step.entry.kind is EntryKind.LINK:
                 os.symlink(self._store.blob(step.entry.oid), temporary, dir_fd=parent)
+                self._set_attributes(step.path, at(parent, temporary), step.entry.attributes)
                 _set_time(temporary, step.entry.mtime_ns, parent)
             else:
                 self._fill(parent, temporary, step.entry)
@@ -195,6 +201,8 @@ class Applier:
                 _write_all(handle, self._store.blob(entry.oid))
             else:
                 self._fill_pieces(handle, entry.pieces)
+            # before the mode, which may forbid it; a list of the directory's may have been inherited
+            self._set_attributes(entry.path, handle, entry.attributes)
             os.fchmod(handle, entry.mode)
             os.utime(handle, ns=(entry.mtime_ns, entry.mtime_ns))
         finally:
@@ -234,6 +242,7 @@ class Applier:
         if not _alike(step.expected, os.stat(name, dir_fd=parent, follow_symlinks=False)):
             raise MovedError
         if step.entry.kind is EntryKind.LINK:
+            self._set_attributes(step.path, at(parent, name), step.entry.attributes)
             _set_time(name, step.entry.mtime_ns, parent)
             return
         # a descriptor that needs no permission on the file, so that one of mode 000 can be set as well
@@ -242,7 +251,12 @@ class Applier:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise MovedError
             path = f"/proc/self/fd/{handle}"
-            if step.expected.mode != step.entry.mode:
+            attributes = step.expected.attributes != step.entry.attributes
+            if attributes:
+                # they can only be set by whom the mode lets write
+                os.chmod(path, step.expected.mode | 0o600)  # noqa: PTH101
+                self._set_attributes(step.path, os.fsencode(path), step.entry.attributes, follow=True)
+            if attributes or step.expected.mode != step.entry.mode:
                 os.chmod(path, step.entry.mode)  # noqa: PTH101 - through a descriptor
             os.utime(path, ns=(step.entry.mtime_ns, step.entry.mtime_ns))
         finally:
@@ -250,97 +264,19 @@ class Applier:
 
     def _set_directory(self, step: SetDirectory) -> None:
         handle = self._directory(step.path, writable=False)
+        if read_attributes(handle) != step.attributes:
+            os.fchmod(handle, step.mode | 0o700)
+            self._set_attributes(step.path, handle, step.attributes)
         if stat.S_IMODE(os.fstat(handle).st_mode) != step.mode:
             os.fchmod(handle, step.mode)
         os.utime(handle, ns=(step.mtime_ns, step.mtime_ns))
         if step.path:
             self._shorten(len(self._open) - 1)
 
-
-def spared_in(root: int, path: bytes, policy: Policy) -> tuple[tuple[bytes, ...], bool]:
-    """The excluded paths inside a volatile path, and whether it holds anything else."""
-    names = path.split(b"/")
-    handle = os.dup(root)
-    try:
-        for name in names[:-1]:
-            inner = os.open(name, OPEN_DIRECTORY, dir_fd=handle)
-            os.close(handle)
-            handle = inner
-        spared: list[bytes] = []
-        more = _spared(handle, names[-1], path, policy, spared)
-        return tuple(sorted(spared)), more
-    except OSError:
-        return (), True
-    finally:
-        os.close(handle)
-
-
-def _spared(parent: int, name: bytes, path: bytes, policy: Policy, spared: list[bytes]) -> bool:
-    try:
-        handle = os.open(name, OPEN_DIRECTORY, dir_fd=parent)
-    except OSError:
-        return True
-    try:
-        more = False
-        before = len(spared)
-        for text in names_in(handle):
-            inner = path + b"/" + os.fsencode(text)
-            if policy.classify(inner, is_dir=False) is PathClass.EXCLUDED:
-                spared.append(inner)
-            else:
-                more = _spared(handle, os.fsencode(text), inner, policy, spared) or more
-        return more or len(spared) == before
-    finally:
-        os.close(handle)
-
-
-def _remove_all(parent: int, name: bytes, path: bytes, spared: frozenset[bytes]) -> bool:
-    """Remove what stands under a name but for spared paths; whether all is gone."""
-    if path in spared:
-        return False
-    if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
-        os.unlink(name, dir_fd=parent)
-        return True
-    handle = _open_anyhow(parent, name)
-    try:
-        gone = True
-        for text in names_in(handle):
-            inner = os.fsencode(text)
-            gone = _remove_all(handle, inner, path + b"/" + inner, spared) and gone
-    finally:
-        os.close(handle)
-    if gone:
-        os.rmdir(name, dir_fd=parent)
-    return gone
-
-
-def _open_anyhow(parent: int, name: bytes) -> int:
-    """A descriptor of a directory that is about to be emptied, made accessible first if need be."""
-    try:
-        handle = os.open(name, OPEN_DIRECTORY, dir_fd=parent)
-    except PermissionError:
-        make_accessible(parent, name)
-        handle = os.open(name, OPEN_DIRECTORY, dir_fd=parent)
-    mode = os.fstat(handle).st_mode
-    if mode & 0o700 != 0o700:
-        os.fchmod(handle, stat.S_IMODE(mode) | 0o700)
-    return handle
-
-
-def make_accessible(parent: int, name: bytes) -> None:
-    """Let the owner read (and enter) a file or directory, links not followed.
-
-    Raises:
-        OSError: it is not ours to change.
-    """
-    handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        mode = os.fstat(handle).st_mode
-        if not stat.S_ISLNK(mode):
-            wanted = 0o700 if stat.S_ISDIR(mode) else 0o400
-            os.chmod(f"/proc/self/fd/{handle}", stat.S_IMODE(mode) | wanted)  # noqa: PTH101
-    finally:
-        os.close(handle)
+    def _set_attributes(self, path: bytes, place: Place, wanted: Attributes, *, follow: bool = False) -> None:
+        refused = set_attributes(place, wanted, follow=follow)
+        if refused:
+            self.refused.setdefault(path, {}).update(refused)
 
 
 def _name(path: bytes) -> bytes:
@@ -353,14 +289,6 @@ def _exists(parent: int, name: bytes) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _names_below(parent: int, name: bytes) -> list[str]:
-    handle = os.open(name, OPEN_DIRECTORY, dir_fd=parent)
-    try:
-        return names_in(handle)
-    finally:
-        os.close(handle)
 
 
 def _only_links_differ(entry: FileEntry, status: os.stat_result) -> bool:

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
+from agentrewind.workspace.attributes import Attributes, at, read_attributes
 from agentrewind.workspace.objects import BLOB, MODE_FILE, TREE, TreeItem, encode_tree, object_id
 from agentrewind.workspace.sidecar import FileKind, Omission
 
@@ -45,6 +46,7 @@ class Captured(NamedTuple):
     status: os.stat_result
     oid: bytes
     pieces: bytes | None
+    attributes: Attributes = ()
     settled: bool = True
 
 
@@ -52,12 +54,13 @@ def capture_link(directory: int, name: str, status: os.stat_result, sink: Sink) 
     """The target of a symbolic link; None when the name vanished or is no link any more."""
     try:
         target = os.readlink(os.fsencode(name), dir_fd=directory)
+        attributes = read_attributes(at(directory, os.fsencode(name)))
         after = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except OSError:
         return None
     if (after.st_ino, after.st_ctime_ns) != (status.st_ino, status.st_ctime_ns):
         return None
-    return Captured(FileKind.LINK, status, sink.add(BLOB, target), None)
+    return Captured(FileKind.LINK, status, sink.add(BLOB, target), None, attributes)
 
 
 def capture_file(
@@ -69,7 +72,7 @@ def capture_file(
     reading began and is not trusted; one that keeps changing otherwise is left out as unstable. A large
     file that is not read in full when `late` says so is left out as late.
     """
-    grown: Captured | None = None
+    captured: Captured | Omission | None = None
     for _ in range(_ATTEMPTS):
         try:
             handle = os.open(name, _OPEN, dir_fd=directory)
@@ -78,21 +81,33 @@ def capture_file(
         except OSError:
             return None
         try:
-            before = os.fstat(handle)
-            if not stat.S_ISREG(before.st_mode):
-                return None
-            if before.st_size > limit:
-                return Omission.TOO_LARGE
-            captured = _read(handle, before, sink, late)
-            after = os.fstat(handle)
+            captured = _capture(handle, sink, limit, late)
         except OSError:
             return Omission.UNREADABLE
         finally:
             os.close(handle)
-        if isinstance(captured, Omission) or (captured is not None and _same(before, after)):
-            return captured
-        grown = captured._replace(settled=False) if captured and after.st_size > before.st_size else None
-    return grown or Omission.UNSTABLE
+        moving = not captured.settled if isinstance(captured, Captured) else captured is Omission.UNSTABLE
+        if not moving:
+            break
+    return captured
+
+
+def _capture(handle: int, sink: Sink, limit: int, late: Callable[[], bool]) -> Captured | Omission | None:
+    before = os.fstat(handle)
+    if not stat.S_ISREG(before.st_mode):
+        return None
+    if before.st_size > limit:
+        return Omission.TOO_LARGE
+    captured = _read(handle, before, sink, late)
+    if isinstance(captured, Omission):
+        return captured
+    attributes = read_attributes(handle)
+    after = os.fstat(handle)
+    if captured is not None and attributes:
+        captured = captured._replace(attributes=attributes)
+    if captured is None or _same(before, after):
+        return captured or Omission.UNSTABLE
+    return captured._replace(settled=False) if after.st_size > before.st_size else Omission.UNSTABLE
 
 
 def _same(before: os.stat_result, after: os.stat_result) -> bool:

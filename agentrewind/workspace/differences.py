@@ -20,8 +20,9 @@ def diff(
 
     With `known`, a path that one of them did not look at in time is no difference: nobody knows.
 
-    A path is A(dded), D(eleted), M(odified: contents, mode or hard links) or T (another type). A directory is
-    named when its mode changed, its type changed, or it came or went empty; times alone are no change.
+    A path is A(dded), D(eleted), M(odified: contents, mode, extended attributes or hard links) or T (another
+    type). A directory is named when its mode, its attributes or its type changed, or it came or went empty;
+    times alone are no change.
     """
     changes = list(_diff(store, before, after, b"", (before, after) if known else None))
     return tuple(sorted(changes, key=lambda change: change.path))
@@ -45,7 +46,8 @@ def _diff(
         old_inner, new_inner = old.directories.get(name), new.directories.get(name)
         if old_inner is not None and new_inner is not None:
             if old_inner != new_inner:
-                if store.directory(old_inner).sidecar.mode != store.directory(new_inner).sidecar.mode:
+                was, now = store.directory(old_inner).sidecar, store.directory(new_inner).sidecar
+                if (was.mode, was.attributes) != (now.mode, now.attributes):
                     yield Change(status="M", path=path)
                 yield from _diff(store, old_inner, new_inner, path + b"/", roots)
         else:
@@ -87,10 +89,11 @@ def _kind(directory: StoredDirectory, name: bytes) -> EntryKind | None:
 def _differ(
     store: Directories, old: StoredDirectory, new: StoredDirectory, name: bytes, roots: _Roots | None
 ) -> bool:
-    """Whether mode or hard links differ."""
+    """Whether mode, extended attributes or hard links differ."""
     was, now = old.sidecar.files[name], new.sidecar.files[name]
     if was.leader == now.leader:
-        return was.kind is not FileKind.LINK and was.mode != now.mode
+        mode_differs = was.kind is not FileKind.LINK and was.mode != now.mode
+        return mode_differs or was.attributes != now.attributes
     # a file that was not looked at cannot lead, so another of its names did
     return roots is None or not (
         _is_late(store, roots[1], was.leader) or _is_late(store, roots[0], now.leader)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from agentrewind.workspace.attributes import Attributes
 from agentrewind.workspace.sidecar import FileKind, Omission
 
 
@@ -20,6 +21,7 @@ class FileEntry:
     """
 
     __slots__ = (
+        "attributes",
         "ctime_ns",
         "dev",
         "ino",
@@ -38,6 +40,7 @@ class FileEntry:
         self.kind = kind
         self.oid = oid
         self.pieces = pieces
+        self.attributes: Attributes = ()
         self.leader: bytes | None = None
         self.trusted = False
         self.adopt(status)
@@ -52,13 +55,14 @@ class FileEntry:
         self.dev = status.st_dev
         self.nlink = status.st_nlink
 
-    def says(self, kind: FileKind, status: os.stat_result, oid: bytes) -> bool:
+    def says(self, kind: FileKind, status: os.stat_result, oid: bytes, attributes: Attributes) -> bool:
         """Whether a snapshot would say the same of both (hard-link groups apart)."""
         return (
             self.oid == oid
             and self.kind is kind
             and self.mtime_ns == status.st_mtime_ns
             and self.mode == status.st_mode & 0o7777
+            and self.attributes == attributes
         )
 
     def same_stat(self, status: os.stat_result) -> bool:
@@ -74,10 +78,15 @@ class FileEntry:
 
 
 class Directory:
-    """A directory of the workspace; names are as `os.fsdecode` gives them."""
+    """A directory of the workspace; names are as `os.fsdecode` gives them.
+
+    `ctime_ns` is 0 unless it was old enough when it was taken: attributes set since must have changed it.
+    """
 
     __slots__ = (
+        "attributes",
         "children",
+        "ctime_ns",
         "dev",
         "ino",
         "meta",
@@ -97,6 +106,8 @@ class Directory:
         self.mtime_ns = 0
         self.ino = 0
         self.dev = 0
+        self.ctime_ns = 0
+        self.attributes: Attributes = ()
         self.children: dict[str, Child] = {}
         self.omitted: dict[str, Omission] = {}
         self.volatile: set[str] = set()
@@ -127,11 +138,11 @@ class Directory:
             node.tree = node.meta = None
             node = node.parent
 
-    def set_own(self, status: os.stat_result) -> None:
-        """Take over the directory's own mode and time."""
+    def set_own(self, status: os.stat_result, attributes: Attributes) -> None:
+        """Take over the directory's own mode, time and attributes."""
         mode = status.st_mode & 0o7777
-        if (self.mode, self.mtime_ns) != (mode, status.st_mtime_ns):
-            self.mode, self.mtime_ns = mode, status.st_mtime_ns
+        if (self.mode, self.mtime_ns) != (mode, status.st_mtime_ns) or self.attributes != attributes:
+            self.mode, self.mtime_ns, self.attributes = mode, status.st_mtime_ns, attributes
             self.mark()
         self.ino, self.dev = status.st_ino, status.st_dev
 

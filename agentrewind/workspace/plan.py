@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
 
+from agentrewind.workspace.attributes import Attributes, differing
 from agentrewind.workspace.inventory import Directory, FileEntry, Inventory, find_present
+from agentrewind.workspace.plan_lists import Lists, refusal, uncaptured
 from agentrewind.workspace.policy import PathClass, Policy
-from agentrewind.workspace.sidecar import FileKind, Omission
+from agentrewind.workspace.sidecar import FileKind, Omission, Sidecar
 from agentrewind.workspace.steps import (
     HardLink,
     MakeDirectory,
@@ -24,9 +27,14 @@ from agentrewind.workspace.steps import (
     Write,
 )
 from agentrewind.workspace.trees import DirectoryIds, StoredDirectory
-from agentrewind.workspace.views import Directories, EntryKind, SnapshotEntry, find, leaf, shown
+from agentrewind.workspace.views import Directories, EntryKind, SnapshotEntry, find, leaf
 
 ASIDE_SUFFIX = ".kept-by-agentrewind"
+
+Refused: TypeAlias = Mapping[bytes, Mapping[bytes, str]]
+"""By path and name, why an extended attribute could not be set."""
+
+_NOTHING_REFUSED: Refused = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +45,6 @@ class VolatileContents:
     more: bool
 
 
-@dataclass(slots=True, kw_only=True)
-class _Lists:
-    created: list[bytes] = field(default_factory=list)
-    modified: list[bytes] = field(default_factory=list)
-    deleted: list[bytes] = field(default_factory=list)
-    touched: list[bytes] = field(default_factory=list)
-    kept: dict[bytes, str] = field(default_factory=dict)
-    blocked: list[bytes] = field(default_factory=list)
-    removals: list[Step] = field(default_factory=list)
-    additions: list[Step] = field(default_factory=list)
-    links: list[Step] = field(default_factory=list)
-    directories: list[SetDirectory] = field(default_factory=list)
-
-
 def plan_restore(
     inventory: Inventory,
     store: Directories,
@@ -59,6 +53,7 @@ def plan_restore(
     policy: Policy,
     keep: Collection[bytes] = (),
     look_into: Callable[[bytes], VolatileContents],
+    refused: Refused = _NOTHING_REFUSED,
 ) -> RestorePlan:
     """What turns the workspace into the snapshot.
 
@@ -69,8 +64,11 @@ def plan_restore(
         policy: the rules that were in force when the snapshot was taken.
         keep: paths to leave as they are whatever the snapshot says.
         look_into: tells what stands in a volatile path.
+        refused: attributes that the system would not set when it was asked to.
     """
-    planner = _Planner(inventory, store, target, policy=policy, keep=frozenset(keep), look_into=look_into)
+    planner = _Planner(
+        inventory, store, target, policy=policy, keep=frozenset(keep), look_into=look_into, refused=refused
+    )
     return planner.plan()
 
 
@@ -84,6 +82,7 @@ class _Planner:
         policy: Policy,
         keep: frozenset[bytes],
         look_into: Callable[[bytes], VolatileContents],
+        refused: Refused,
     ) -> None:
         self._inventory = inventory
         self._store = store
@@ -91,7 +90,8 @@ class _Planner:
         self._policy = policy
         self._keep = keep
         self._look_into = look_into
-        self._lists = _Lists()
+        self._refused = refused
+        self._lists = Lists()
         self._disturbed: set[bytes] = set()
         self._visited: set[bytes] = set()
         self._first_names: dict[bytes, tuple[bytes, tuple[int, int] | None]] = {}
@@ -105,16 +105,9 @@ class _Planner:
         for path, reason in self._inventory.omissions():
             if path not in self._handled:
                 lists.kept.setdefault(path, reason.explanation)
-        steps = (*lists.removals, *lists.additions, *lists.links, *reversed(lists.directories))
-        return RestorePlan(
-            created=_shown(lists.created),
-            modified=_shown(lists.modified),
-            deleted=_shown(lists.deleted),
-            touched=_shown(lists.touched),
-            kept=tuple(f"{shown(path)}: {why}" for path, why in sorted(lists.kept.items())),
-            blocked=tuple(sorted(set(lists.blocked))),
-            steps=steps,
-        )
+        for path, names in self._refused.items():
+            lists.kept.setdefault(path, refusal(names))
+        return lists.finished()
 
     # one directory that is on both sides
 
@@ -132,9 +125,9 @@ class _Planner:
             if inner is None or type(child) is not Directory or not self._is_same(child, inner):
                 self._name(present, stored, prefix, name)
         differs = (present.mode, present.mtime_ns) != (own.mode, own.mtime_ns)
+        differs = differs or self._attributes_differ(path, present.attributes, own.attributes)
         if differs or path in self._disturbed:
-            step = SetDirectory(path=path, mode=own.mode, mtime_ns=own.mtime_ns)
-            self._lists.directories.insert(place, step)
+            self._lists.directories.insert(place, _own_step(path, own))
         if differs and path not in self._disturbed and path:
             self._lists.touched.append(path)
 
@@ -152,7 +145,7 @@ class _Planner:
         elif isinstance(child, FileEntry) and name in stored.blobs:
             self._leaf(leaf(self._store, self._target, stored, prefix, name), child)
         elif name in stored.sidecar.omitted and inner is None and name not in stored.blobs:
-            self._lists.kept.setdefault(path, _uncaptured(stored.sidecar.omitted[name]))
+            self._lists.kept.setdefault(path, uncaptured(stored.sidecar.omitted[name]))
         else:
             self._replace(present, stored, prefix, name)
 
@@ -283,12 +276,12 @@ class _Planner:
         self._visited.add(path)
         self._lists.additions.append(MakeDirectory(path=path))
         self._disturb(path)
-        self._lists.directories.append(SetDirectory(path=path, mode=own.mode, mtime_ns=own.mtime_ns))
+        self._lists.directories.append(_own_step(path, own))
         names = sorted([*stored.blobs, *stored.directories])
         if names and self._lists.created and self._lists.created[-1] == path:
             self._lists.created.pop()
         for name, reason in own.omitted.items():
-            self._lists.kept.setdefault(path + b"/" + name, _uncaptured(reason))
+            self._lists.kept.setdefault(path + b"/" + name, uncaptured(reason))
         for name in names:
             inner = path + b"/" + name
             if inner in self._keep:
@@ -313,8 +306,7 @@ class _Planner:
             self._lists.modified.append(entry.path)
             self._write(entry, present)
             return
-        mode_differs = entry.kind is EntryKind.FILE and present.mode != entry.mode
-        if mode_differs or present.mtime_ns != entry.mtime_ns:
+        if self._facts_differ(entry, present):
             self._lists.touched.append(entry.path)
             if self._linked_outside(present):
                 self._write(entry, present)
@@ -322,6 +314,17 @@ class _Planner:
             self._lists.additions.append(SetFile(entry=entry, expected=present))
         self._claimed.add(inode)
         self._first_names[entry.leader or entry.path] = (entry.path, inode)
+
+    def _facts_differ(self, entry: SnapshotEntry, present: FileEntry) -> bool:
+        mode_differs = entry.kind is EntryKind.FILE and present.mode != entry.mode
+        return (
+            mode_differs
+            or present.mtime_ns != entry.mtime_ns
+            or self._attributes_differ(entry.path, present.attributes, entry.attributes)
+        )
+
+    def _attributes_differ(self, path: bytes, present: Attributes, wanted: Attributes) -> bool:
+        return present != wanted and not differing(present, wanted) <= self._refused.get(path, {}).keys()
 
     def _write(self, entry: SnapshotEntry, replaced: FileEntry | None) -> None:
         first = self._first_name(entry)
@@ -373,16 +376,12 @@ class _Planner:
         return present.nlink > inside
 
 
-def _uncaptured(reason: Omission) -> str:
-    return f"not in the snapshot ({reason.explanation}), so it is neither brought back nor changed"
+def _own_step(path: bytes, own: Sidecar) -> SetDirectory:
+    return SetDirectory(path=path, mode=own.mode, mtime_ns=own.mtime_ns, attributes=own.attributes)
 
 
 def _names(directory: Directory) -> list[str]:
     return [*directory.children, *directory.omitted, *directory.volatile]
-
-
-def _shown(paths: Iterable[bytes]) -> tuple[str, ...]:
-    return tuple(shown(path) for path in sorted(set(paths)))
 
 
 def _with_ancestors(directories: Iterable[Directory]) -> set[Directory]:

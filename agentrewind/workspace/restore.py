@@ -9,13 +9,14 @@ from pathlib import Path
 
 from agentrewind.errors import MissingSnapshotError, RestoreError, UsageError
 from agentrewind.records import CommitId, JsonObject
-from agentrewind.workspace.apply import Applier, MovedError, make_accessible, spared_in
+from agentrewind.workspace.apply import Applier, MovedError
 from agentrewind.workspace.contents import HashOnly
 from agentrewind.workspace.inventory import Inventory
 from agentrewind.workspace.open_path import OPEN_DIRECTORY
-from agentrewind.workspace.plan import VolatileContents, plan_restore
+from agentrewind.workspace.plan import Refused, VolatileContents, plan_restore
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.policy_text import decode_policy
+from agentrewind.workspace.removal import make_accessible, spared_in
 from agentrewind.workspace.scan import Scanner, names_in
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.steps import RestorePlan, Write
@@ -33,7 +34,7 @@ class RestoreReport:
 
     Attributes:
         created, modified, deleted: paths by what happened to them.
-        touched: paths of which only mode or time was set.
+        touched: paths of which only mode, attributes or time was set.
         kept: `path: why` for what stays although the snapshot does not hold it.
         verified: the workspace was read again and is what the snapshot says, what is kept aside.
         lost_commits: `path: sha (ref)` for commits of inner repositories that nothing names any more.
@@ -67,6 +68,7 @@ def make_plan(
     *,
     keep: Collection[bytes],
     policy: Policy,
+    refused: Refused,
 ) -> RestorePlan:
     """The plan for an inventory that is up to date; `policy` tells what a volatile path must keep."""
     info = store.commit(commit)
@@ -82,6 +84,7 @@ def make_plan(
         policy=decode_policy(store.blob(info.policy)),
         keep=keep,
         look_into=look_into,
+        refused=refused,
     )
 
 
@@ -90,10 +93,12 @@ def carry_out(
     store: SnapshotStore,
     commit: CommitId,
     *,
-    plan: Callable[[], RestorePlan],
+    plan: Callable[[Refused], RestorePlan],
     distrust: Callable[[], None] = lambda: None,
 ) -> RestoreReport:
     """Plan and apply until the plan is empty; `plan` looks at the workspace afresh each time.
+
+    What the system refuses to set of extended attributes is named as kept and holds nothing else up.
 
     `distrust` is called when a plan did not match the disk, so that the next look is a thorough one.
 
@@ -101,7 +106,12 @@ def carry_out(
         MissingSnapshotError: the store does not hold all that is needed; nothing was touched.
         RestoreError: the workspace does not become what the snapshot says.
     """
-    todo = _unblocked(root, plan)
+    refused: dict[bytes, dict[bytes, str]] = {}
+
+    def look_again() -> RestorePlan:
+        return _unblocked(root, lambda: plan(refused))
+
+    todo = look_again()
     plans = [todo]
     for _ in range(_ROUNDS):
         if todo.empty:
@@ -114,7 +124,8 @@ def carry_out(
             distrust()  # something else writes here; look again
         finally:
             applier.close()
-        todo = _unblocked(root, plan)
+        refused.update(applier.refused)
+        todo = look_again()
         plans.append(todo)
     if todo.empty:
         return _report(plans)
@@ -146,10 +157,10 @@ def restore_into(
         raise UsageError(f"cannot restore into {directory}: {error.strerror}") from error
     inventory = Inventory()
 
-    def look_again() -> RestorePlan:
+    def look_again(refused: Refused) -> RestorePlan:
         Scanner(root, inventory, everything, HashOnly(), trusted_before_ns=0).everything()
         write_trees(inventory.root, HashOnly())
-        return make_plan(root, inventory, store, commit, keep=(), policy=rules)
+        return make_plan(root, inventory, store, commit, keep=(), policy=rules, refused=refused)
 
     try:
         if names_in(root):

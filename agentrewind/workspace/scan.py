@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from agentrewind.workspace.attributes import read_attributes
 from agentrewind.workspace.contents import Captured, Sink, capture_file, capture_link
 from agentrewind.workspace.inventory import Directory, FileEntry, Inventory
 from agentrewind.workspace.open_path import OPEN_DIRECTORY, OpenPath
@@ -129,7 +130,15 @@ class Scanner:
         depth = len(directory.parts())
         for name, renewed in names.items():
             self._examine(handle, directory, name, depth=depth, descend=renewed)
-        directory.set_own(os.fstat(handle))
+        self._set_own(directory, handle, os.fstat(handle))
+
+    def _set_own(self, directory: Directory, handle: int, status: os.stat_result) -> None:
+        attributes = directory.attributes
+        if directory.ctime_ns != status.st_ctime_ns:
+            # after the look at the time: whatever is set meanwhile changes it once more
+            attributes = read_attributes(handle)
+        directory.set_own(status, attributes)
+        directory.ctime_ns = status.st_ctime_ns if status.st_ctime_ns < self._trusted_before else 0
 
     def _list(self, handle: int, directory: Directory, *, depth: int) -> None:
         """Bring one directory and all below it up to date."""
@@ -145,7 +154,7 @@ class Scanner:
             for name in names:
                 self._examine(handle, directory, name, depth=depth, descend=True)
             after = os.fstat(handle)
-            directory.set_own(after)
+            self._set_own(directory, handle, after)
             if after.st_mtime_ns == before.st_mtime_ns:
                 return
 
@@ -298,12 +307,14 @@ class Scanner:
         known = directory.children.get(name)
         if not isinstance(known, FileEntry):
             entry = FileEntry(captured.kind, status, captured.oid, captured.pieces)
+            entry.attributes = captured.attributes
             entry.trusted = trusted
             self._inventory.put(directory, name, entry)
             return
-        if not known.says(captured.kind, status, captured.oid):
+        if not known.says(captured.kind, status, captured.oid, captured.attributes):
             directory.mark()
         known.kind, known.oid, known.pieces = captured.kind, captured.oid, captured.pieces
+        known.attributes = captured.attributes
         known.trusted = trusted
         known.adopt(status)
         self._inventory.note_links(directory, name, known)

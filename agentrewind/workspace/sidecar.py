@@ -11,17 +11,23 @@ f <mode> <mtime_ns> <name>\0           a file; its bytes are the blob of that na
 l <mode> <mtime_ns> <name>\0           a symbolic link
 p <mode> <mtime_ns> <size> <name>\0    a large file in pieces; the blob in the tree only describes it
 h <name>\0<path>\0                     a further name of the file at <path> (from the root)
+x <value> <attribute>\0                an extended attribute of what the last record but these says
 o <reason> <name>\0                    left out
 ```
 
-Modes are octal permission bits, times are nanoseconds since 1970, records are sorted by name.
+Modes are octal permission bits, times are nanoseconds since 1970, values are base64. Records are sorted by
+name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import binascii
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TypeAlias
+
+from agentrewind.workspace.attributes import Attributes
 
 HEADER = b"agentrewind-sidecar 1\n"
 
@@ -68,21 +74,23 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """A leaf: `leader` names the path whose further hard link it is; mode and time are then the leader's."""
+    """A leaf: `leader` names the path whose further hard link it is; all else is then the leader's."""
 
     kind: FileKind
     mode: int
     mtime_ns: int
     size: int = 0
     leader: bytes | None = None
+    attributes: Attributes = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sidecar:
-    """A directory's own mode and time, its leaves by name, and what was left out."""
+    """A directory's own mode, time and attributes, its leaves by name, and what was left out."""
 
     mode: int
     mtime_ns: int
+    attributes: Attributes = ()
     files: Mapping[bytes, FileFacts] = field(default_factory=dict)
     omitted: Mapping[bytes, Omission] = field(default_factory=dict)
 
@@ -90,10 +98,15 @@ class Sidecar:
 def encode_sidecar(sidecar: Sidecar) -> bytes:
     """The bytes of a sidecar; equal sidecars have equal bytes."""
     records = [
-        (name, file_record(facts.kind, facts.mode, facts.mtime_ns, facts.size, name, facts.leader))
+        (
+            name,
+            file_record(facts.kind, facts.mode, facts.mtime_ns, facts.size, name, facts.leader)
+            + attribute_records(facts.attributes),
+        )
         for name, facts in sidecar.files.items()
     ]
-    return join_records(sidecar.mode, sidecar.mtime_ns, records, sidecar.omitted)
+    own = directory_record(sidecar.mode, sidecar.mtime_ns, sidecar.attributes)
+    return join_records(own, records, sidecar.omitted)
 
 
 def file_record(
@@ -109,15 +122,25 @@ def file_record(
     return b"p %o %d %d %s\0" % (mode, mtime_ns, size, name)
 
 
-def join_records(
-    mode: int, mtime_ns: int, records: list[tuple[bytes, bytes]], omitted: Mapping[bytes, Omission]
-) -> bytes:
-    """A sidecar from the records of its leaves, each with its name."""
+def attribute_records(attributes: Attributes) -> bytes:
+    """What follows the record of their owner."""
+    return b"".join(
+        [b"x %s %s\0" % (binascii.b2a_base64(value, newline=False), name) for name, value in attributes]
+    )
+
+
+def directory_record(mode: int, mtime_ns: int, attributes: Attributes) -> bytes:
+    """The record of the directory itself."""
+    return b"d %o %d\0" % (mode, mtime_ns) + attribute_records(attributes)
+
+
+def join_records(own: bytes, records: list[tuple[bytes, bytes]], omitted: Mapping[bytes, Omission]) -> bytes:
+    """A sidecar from the record of its directory and those of its leaves, each with its name."""
     records.sort()
     return b"".join(
         [
             HEADER,
-            b"d %o %d\0" % (mode, mtime_ns),
+            own,
             *[record for _, record in records],
             *[b"o %s %s\0" % (omitted[name].value.encode(), name) for name in sorted(omitted)],
         ]
@@ -138,10 +161,34 @@ def decode_sidecar(data: bytes) -> Sidecar:
     own = next(records).split(b" ")
     if len(own) != 3 or own[0] != b"d":
         raise ValueError(f"a sidecar begins with {own!r} instead of its directory")
+    files, omitted, attributes = _decode_records(records)
+    for name, pairs in attributes.items():
+        if name is not None:
+            files[name] = replace(files[name], attributes=tuple(pairs))
+    return Sidecar(
+        mode=int(own[1], 8),
+        mtime_ns=int(own[2]),
+        attributes=tuple(attributes.get(None, ())),
+        files=files,
+        omitted=omitted,
+    )
+
+
+_Found: TypeAlias = tuple[
+    dict[bytes, FileFacts], dict[bytes, Omission], dict[bytes | None, list[tuple[bytes, bytes]]]
+]
+
+
+def _decode_records(records: Iterator[bytes]) -> _Found:
+    """The leaves, what was left out, and attributes by the name of their owner: None for the directory."""
     files: dict[bytes, FileFacts] = {}
     omitted: dict[bytes, Omission] = {}
+    attributes: dict[bytes | None, list[tuple[bytes, bytes]]] = {}
+    owner: bytes | None = None
     for record in records:
-        if record.startswith(b"h "):
+        if record.startswith(b"x "):
+            attributes.setdefault(owner, []).append(_decode_attribute(record))
+        elif record.startswith(b"h "):
             leader = next(records, None)
             if not leader:
                 raise ValueError(f"a sidecar does not say what {record[2:]!r} is a hard link of")
@@ -150,9 +197,14 @@ def decode_sidecar(data: bytes) -> Sidecar:
             _, reason, name = record.split(b" ", 2)
             omitted[name] = Omission(reason.decode())
         else:
-            name, facts = _decode_file(record)
-            files[name] = facts
-    return Sidecar(mode=int(own[1], 8), mtime_ns=int(own[2]), files=files, omitted=omitted)
+            owner, facts = _decode_file(record)
+            files[owner] = facts
+    return files, omitted, attributes
+
+
+def _decode_attribute(record: bytes) -> tuple[bytes, bytes]:
+    _, value, name = record.split(b" ", 2)
+    return name, binascii.a2b_base64(value, strict_mode=True)
 
 
 def _decode_file(record: bytes) -> tuple[bytes, FileFacts]:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentrewind.records import CommitId
+from agentrewind.workspace.attributes import Attributes
 from agentrewind.workspace.inventory import Directory, FileEntry, Inventory
 from agentrewind.workspace.sidecar import FileKind, Omission
 
-_MAGIC = b"agentrewind-stat-cache 1\n"
-_DIRECTORY = struct.Struct("<IqQQ20s20sIII")
-_FILE = struct.Struct("<cHqqqQQI20s20s?")
+_MAGIC = b"agentrewind-stat-cache 2\n"
+_DIRECTORY = struct.Struct("<IqQQ20s20sIIII?")
+_FILE = struct.Struct("<cHqqqQQI20s20s??")
 _NO_PIECES = bytes(20)
 _LENGTH = struct.Struct("<I")
 
@@ -71,6 +73,8 @@ def load_inventory(path: Path) -> CachedInventory | None:
 def _encode(directory: Directory, parts: list[bytes]) -> None:
     files = [(name, child) for name, child in directory.children.items() if isinstance(child, FileEntry)]
     inner = [child for child in directory.children.values() if isinstance(child, Directory)]
+    owners: list[Directory | FileEntry] = [directory, *(entry for _, entry in files)]
+    dressed = [_attributes_text(owner.attributes) for owner in owners if owner.attributes]
     parts.append(
         _DIRECTORY.pack(
             directory.mode,
@@ -82,10 +86,13 @@ def _encode(directory: Directory, parts: list[bytes]) -> None:
             len(files),
             len(inner),
             len(directory.omitted),
+            len(dressed),
+            bool(directory.attributes),
         )
     )
     names = [name for name, _ in files] + [child.name for child in inner]
     names += [name for pair in directory.omitted.items() for name in pair]
+    names += dressed
     names += [os.fsdecode(entry.leader or b"") for _, entry in files if entry.nlink > 1]
     text = os.fsencode("\0".join(names))
     parts.append(_LENGTH.pack(len(text)))
@@ -104,6 +111,7 @@ def _encode(directory: Directory, parts: list[bytes]) -> None:
             entry.oid,
             entry.pieces or _NO_PIECES,
             entry.trusted,
+            bool(entry.attributes),
         )
         for _, entry in files
     ]
@@ -112,7 +120,8 @@ def _encode(directory: Directory, parts: list[bytes]) -> None:
 
 
 def _decode(body: bytes, position: int, inventory: Inventory, directory: Directory) -> int:
-    mode, mtime, ino, dev, tree, meta, files, inner, omitted = _DIRECTORY.unpack_from(body, position)
+    mode, mtime, ino, dev, tree, meta, *counts, own = _DIRECTORY.unpack_from(body, position)
+    files, inner, omitted, dressed = counts
     position += _DIRECTORY.size
     (length,) = _LENGTH.unpack_from(body, position)
     position += _LENGTH.size
@@ -120,9 +129,12 @@ def _decode(body: bytes, position: int, inventory: Inventory, directory: Directo
     names = os.fsdecode(text).split("\0")
     position += length
     directory.mode, directory.mtime_ns, directory.ino, directory.dev = mode, mtime, ino, dev
-    leaders = iter(names[files + inner + 2 * omitted :])
+    end = files + inner + 2 * omitted
+    attributes = map(_attributes, names[end : end + dressed])
+    leaders = iter(names[end + dressed :])
+    directory.attributes = next(attributes) if own else ()
     for name in names[:files]:
-        entry = _entry(body, position)
+        entry = _entry(body, position, attributes)
         position += _FILE.size
         directory.children[name] = entry
         if entry.nlink > 1:
@@ -132,7 +144,7 @@ def _decode(body: bytes, position: int, inventory: Inventory, directory: Directo
         child = Directory(name, directory)
         position = _decode(body, position, inventory, child)
         directory.children[name] = child
-    rest = names[files + inner : files + inner + 2 * omitted]
+    rest = names[files + inner : end]
     for name, reason in zip(rest[::2], rest[1::2], strict=True):
         directory.omitted[name] = Omission(reason)
         inventory.omitting.add(directory)
@@ -144,13 +156,23 @@ def _decode(body: bytes, position: int, inventory: Inventory, directory: Directo
 _KINDS = {kind.value.encode(): kind for kind in FileKind}
 
 
-def _entry(body: bytes, position: int) -> FileEntry:
-    kind, mode, size, mtime, ctime, ino, dev, nlink, oid, pieces, trusted = _FILE.unpack_from(body, position)
+def _attributes_text(attributes: Attributes) -> str:
+    return ",".join(f"{name.hex()}={value.hex()}" for name, value in attributes)
+
+
+def _attributes(text: str) -> Attributes:
+    pairs = (pair.split("=") for pair in text.split(","))
+    return tuple((bytes.fromhex(name), bytes.fromhex(value)) for name, value in pairs)
+
+
+def _entry(body: bytes, position: int, attributes: Iterator[Attributes]) -> FileEntry:
+    kind, mode, size, mtime, ctime, ino, dev, nlink, oid, pieces, *flags = _FILE.unpack_from(body, position)
     entry = FileEntry.__new__(FileEntry)
     entry.kind = _KINDS[kind]
     entry.mode, entry.size, entry.mtime_ns, entry.ctime_ns = mode, size, mtime, ctime
     entry.ino, entry.dev, entry.nlink, entry.oid = ino, dev, nlink, oid
     entry.pieces = None if pieces == _NO_PIECES else pieces
     entry.leader = None
-    entry.trusted = trusted
+    entry.attributes = next(attributes) if flags[1] else ()
+    entry.trusted = flags[0]
     return entry

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentrewind.records import JsonObject
+from agentrewind.workspace.attributes import Attributes
 from agentrewind.workspace.inventory import FileEntry
 from agentrewind.workspace.views import SnapshotEntry
 
@@ -71,7 +72,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetFile:
-    """Set mode and time of a file whose contents are right."""
+    """Set mode, attributes and time of a file whose contents are right."""
 
     entry: SnapshotEntry
     expected: FileEntry
@@ -92,11 +93,12 @@ class HardLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetDirectory:
-    """Set mode and time of a directory once nothing in it changes any more."""
+    """Set mode, attributes and time of a directory once nothing in it changes any more."""
 
     path: bytes
     mode: int
     mtime_ns: int
+    attributes: Attributes
 
 
 Step: TypeAlias = (
@@ -119,7 +121,7 @@ class RestorePlan:
 
     Attributes:
         created, modified, deleted: paths by what happens to them.
-        touched: paths of which only mode or time is set.
+        touched: paths of which only mode, attributes or time is set.
         kept: `path: why` for everything that stays although the snapshot does not hold it.
         blocked: paths that cannot be looked into and that the snapshot has something for.
         steps: the work, in order.

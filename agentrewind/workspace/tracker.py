@@ -17,6 +17,7 @@ from agentrewind.workspace.inventory import Inventory
 from agentrewind.workspace.maintenance import consolidate
 from agentrewind.workspace.objects import BLOB, object_id
 from agentrewind.workspace.open_path import OPEN_DIRECTORY
+from agentrewind.workspace.plan import Refused
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.policy_text import encode_policy
 from agentrewind.workspace.refresh import Refresher, Tally
@@ -128,7 +129,7 @@ class Workspace:
         """What `restore` would do; the workspace is not touched."""
         with self._lock:
             self.snapshot(label="before a plan")
-            return self._plan(commit, keep)
+            return self._plan(commit, keep, {})
 
     def restore(self, commit: CommitId, *, keep: Collection[bytes] = ()) -> RestoreReport:
         """Make the workspace what the snapshot says, `keep` and what the rules leave out aside.
@@ -144,9 +145,9 @@ class Workspace:
             self._wanted = commit if self._is_ours(commit) else None
             seen: list[CommitId] = []
 
-            def look_again() -> RestorePlan:
+            def look_again(refused: Refused) -> RestorePlan:
                 seen.append(self.snapshot(label="around a restore").commit)
-                return self._plan(commit, keep)
+                return self._plan(commit, keep, refused)
 
             try:
                 report = carry_out(
@@ -248,8 +249,16 @@ class Workspace:
             (left_out if reason.by_rule else partial).append(f"{shown(path)} ({reason.explanation})")
         return Snapshot(commit=commit, partial=tuple(partial), left_out=tuple(left_out))
 
-    def _plan(self, commit: CommitId, keep: Collection[bytes]) -> RestorePlan:
-        return make_plan(self._root, self._inventory, self._store, commit, keep=keep, policy=self._policy)
+    def _plan(self, commit: CommitId, keep: Collection[bytes], refused: Refused) -> RestorePlan:
+        return make_plan(
+            self._root,
+            self._inventory,
+            self._store,
+            commit,
+            keep=keep,
+            policy=self._policy,
+            refused=refused,
+        )
 
     def _is_ours(self, commit: CommitId) -> bool:
         """Whether our ref keeps the commit; one of another run may be dropped with that run."""

@@ -21,7 +21,15 @@ from agentrewind.workspace.objects import (
     TREE,
     decode_tree,
 )
-from agentrewind.workspace.sidecar import FileKind, Sidecar, decode_sidecar, file_record, join_records
+from agentrewind.workspace.sidecar import (
+    FileKind,
+    Sidecar,
+    attribute_records,
+    decode_sidecar,
+    directory_record,
+    file_record,
+    join_records,
+)
 
 SIDECAR = b"m"
 
@@ -50,9 +58,12 @@ def write_trees(directory: Directory, sink: Sink) -> tuple[bytes, bytes]:
             if child.pieces is not None:
                 meta.append((b"c" + raw + b"/", b"40000 c" + raw, child.pieces))
             record = file_record(child.kind, child.mode, child.mtime_ns, child.size, raw, child.leader)
+            if child.attributes and child.leader is None:
+                record += attribute_records(child.attributes)
             records.append((raw, record))
     omitted = {os.fsencode(name): reason for name, reason in directory.omitted.items()}
-    sidecar = join_records(directory.mode, directory.mtime_ns, records, omitted)
+    own = directory_record(directory.mode, directory.mtime_ns, directory.attributes)
+    sidecar = join_records(own, records, omitted)
     meta.append((SIDECAR, b"100644 " + SIDECAR, sink.add(BLOB, sidecar)))
     directory.tree = sink.add(TREE, _joined(tree))
     directory.meta = sink.add(TREE, _joined(meta))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from agentrewind.workspace.attributes import Attributes
 from agentrewind.workspace.objects import TreeItem
-from agentrewind.workspace.sidecar import FileFacts, Omission
+from agentrewind.workspace.sidecar import Omission
 from agentrewind.workspace.trees import DirectoryIds, StoredDirectory
 
 
@@ -37,6 +38,7 @@ class SnapshotEntry:
         oid: the blob (of a large file: its description), or the tree of a directory.
         pieces: the tree that holds the pieces of a large file.
         leader: for a further hard link, the path whose file it is.
+        attributes: extended attributes.
     """
 
     path: bytes
@@ -46,6 +48,7 @@ class SnapshotEntry:
     oid: bytes
     pieces: bytes | None = None
     leader: bytes | None = None
+    attributes: Attributes = ()
 
 
 def shown(path: bytes) -> str:
@@ -74,6 +77,7 @@ def _entries(
                 mode=own.mode,
                 mtime_ns=own.mtime_ns,
                 oid=inner.tree,
+                attributes=own.attributes,
             )
             yield from _entries(store, root, inner, prefix + name + b"/")
 
@@ -87,7 +91,7 @@ def leaf(
     if facts.leader is not None:
         first = find(store, root, facts.leader)
         if first is not None:
-            facts = FileFacts(kind=facts.kind, mode=first.mode, mtime_ns=first.mtime_ns, leader=facts.leader)
+            facts = replace(facts, mode=first.mode, mtime_ns=first.mtime_ns, attributes=first.attributes)
             pieces = first.pieces
     return SnapshotEntry(
         path=prefix + name,
@@ -97,6 +101,7 @@ def leaf(
         oid=directory.blobs[name],
         pieces=pieces,
         leader=facts.leader,
+        attributes=facts.attributes,
     )
 
 
@@ -116,7 +121,12 @@ def find(store: Directories, root: DirectoryIds, path: bytes) -> SnapshotEntry |
         return None
     own = store.directory(inner).sidecar
     return SnapshotEntry(
-        path=path, kind=EntryKind.DIRECTORY, mode=own.mode, mtime_ns=own.mtime_ns, oid=inner.tree
+        path=path,
+        kind=EntryKind.DIRECTORY,
+        mode=own.mode,
+        mtime_ns=own.mtime_ns,
+        oid=inner.tree,
+        attributes=own.attributes,
     )
 
 

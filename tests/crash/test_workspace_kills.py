@@ -38,6 +38,8 @@ def furnish(root: Path, version: int) -> None:
     (root / "link").symlink_to(f"target-{text}")
     (root / "ro").mkdir()
     (root / "ro" / "f").write_text(text)
+    for path in (root / "both", root / "ro", root / "ro" / "f"):
+        os.setxattr(path, "user.version", text.encode())
     (root / "ro").chmod(0o555)
     with (root / "large").open("wb") as file:
         file.write(os.urandom(10))

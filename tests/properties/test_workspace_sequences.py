@@ -35,7 +35,7 @@ GIT_OPERATIONS = Worker(Path(), with_git=True).operations()
 def steps(operations: list[str]) -> st.SearchStrategy[list[tuple[str, int]]]:
     work = st.tuples(st.sampled_from(operations), st.integers(0, 1 << 32))
     points = st.tuples(
-        st.sampled_from(["snapshot", "restore", "restore_into", "reopen"]), st.integers(0, 1 << 32)
+        st.sampled_from(["snapshot", "restore", "restore_into", "reopen", "away"]), st.integers(0, 1 << 32)
     )
     start = st.tuples(st.sampled_from(["create", "mkdir", "hard_link"]), st.integers(0, 1 << 32))
     return st.tuples(
@@ -85,6 +85,11 @@ class Sequence:
                     self.restore_into(seed)
                 case "reopen":
                     self.workspace.close()
+                    self.workspace = self.open()
+                case "away":
+                    self.workspace.close()
+                    operations = self.worker.operations()
+                    self.worker.do(operations[seed % len(operations)], seed)
                     self.workspace = self.open()
                 case _:
                     self.worker.do(operation, seed)

@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import stat
+import struct
 import subprocess
 import tempfile
 import traceback
@@ -31,6 +32,7 @@ GIT_ENVIRONMENT = {
 
 
 ORDINARY = 65534
+NOBODY = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Fact:
     mtime_ns: int
     content: bytes
     twins: tuple[bytes, ...]
+    attributes: tuple[tuple[str, bytes], ...] = ()
 
 
 def manifest(
@@ -73,6 +76,7 @@ def manifest(
             mtime_ns=status.st_mtime_ns if times else 0,
             content=content,
             twins=tuple(sorted(twins.get((status.st_dev, status.st_ino), []))),
+            attributes=attributes(os.path.join(base, path) if path else base),
         )
         for path, (status, kind, content) in found.items()
     }
@@ -86,6 +90,25 @@ def look(full: bytes) -> tuple[os.stat_result, str, bytes]:
     if stat.S_ISLNK(status.st_mode):
         return status, "link", os.readlink(full)
     return status, "dir" if stat.S_ISDIR(status.st_mode) else "special", b""
+
+
+def attributes(full: bytes) -> tuple[tuple[str, bytes], ...]:
+    """The extended attributes, those aside that the system gives by itself."""
+    try:
+        names = os.listxattr(full, follow_symlinks=False)
+    except OSError:
+        return ()
+    chosen = [
+        name for name in sorted(names) if not name.startswith("security.") or name.endswith("capability")
+    ]
+    return tuple((name, os.getxattr(full, name, follow_symlinks=False)) for name in chosen)
+
+
+def access_list(user: int, group: int, entries: dict[int, int]) -> bytes:
+    """A POSIX access control list as the kernel takes it: bits of owner, group, and further users by id."""
+    rows = [(1, user, NOBODY), *[(2, bits, who) for who, bits in sorted(entries.items())], (4, group, NOBODY)]
+    rows += [(16, 7, NOBODY), (32, 0, NOBODY)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
 
 
 def differences(one: dict[bytes, Fact], other: dict[bytes, Fact]) -> list[str]:
@@ -256,6 +279,23 @@ class Worker:
 
     def do_chmod_directory(self, rng: random.Random) -> None:
         os.chmod(self._directory(rng), rng.choice([0o755, 0o700, 0o555, 0o1777, 0o2755]))
+
+    def do_attribute(self, rng: random.Random) -> None:
+        path = self._any(rng)
+        name = "trusted.a" if os.path.islink(path) else rng.choice(["user.a", "user.b c=d", "user.\xe9"])
+        value = rng.choice([None, b"", b"1", rng.randbytes(40), b"nul\0\n"])
+        if value is None:
+            os.removexattr(path, name, follow_symlinks=False)
+        else:
+            os.setxattr(path, name, value, follow_symlinks=False)
+
+    def do_access_list(self, rng: random.Random) -> None:
+        path = rng.choice([self._directory(rng), self._any(rng)])
+        of_directory = os.path.isdir(path) and rng.random() < 0.5
+        value = access_list(7, rng.randrange(8), {ORDINARY: rng.randrange(8), 1000: rng.randrange(8)})
+        kind = "default" if of_directory else "access"
+        if not os.path.islink(path):
+            os.setxattr(path, f"system.posix_acl_{kind}", value)
 
     def do_touch(self, rng: random.Random) -> None:
         os.utime(

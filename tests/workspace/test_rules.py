@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrewind.errors import DamagedError, UsageError, WorkspaceBusyError, WorkspaceRefusedError
+from agentrewind.workspace.attributes import Attributes
 from agentrewind.workspace.lock import WorkspaceLock, owner_of
 from agentrewind.workspace.policy import PathClass, Policy
 from agentrewind.workspace.policy_text import decode_policy, encode_policy
@@ -25,6 +26,9 @@ from agentrewind.workspace.sidecar import (
 
 names = st.binary(min_size=1, max_size=20).filter(lambda name: not {0, 47} & set(name))
 times = st.integers(-(10**18), 10**19)
+attributes = st.dictionaries(
+    st.binary(min_size=1, max_size=20).filter(lambda name: 0 not in name), st.binary(max_size=30)
+).map(lambda found: tuple(sorted(found.items())))
 
 
 @pytest.mark.parametrize(
@@ -79,19 +83,25 @@ def test_rules_survive_writing_and_bad_ones_are_named() -> None:
     st.dictionaries(
         names,
         st.builds(
-            lambda kind, mode, mtime, size: FileFacts(
-                kind=kind, mode=mode, mtime_ns=mtime, size=size if kind is FileKind.PIECES else 0
+            lambda kind, mode, mtime, size, attributes: FileFacts(
+                kind=kind,
+                mode=mode,
+                mtime_ns=mtime,
+                size=size if kind is FileKind.PIECES else 0,
+                attributes=attributes,
             ),
             st.sampled_from(FileKind),
             st.integers(0, 0o7777),
             times,
             st.integers(0, 1 << 50),
+            attributes,
         ),
     ),
     st.dictionaries(names, names),
     st.dictionaries(names, st.sampled_from(Omission)),
     st.integers(0, 0o7777),
     times,
+    attributes,
 )
 def test_decoding_a_sidecar_inverts_encoding(
     files: dict[bytes, FileFacts],
@@ -99,10 +109,11 @@ def test_decoding_a_sidecar_inverts_encoding(
     omitted: dict[bytes, Omission],
     mode: int,
     mtime: int,
+    own: Attributes,
 ) -> None:
     for name, leader in links.items():
         files[name] = FileFacts(kind=FileKind.FILE, mode=0, mtime_ns=0, leader=leader)
-    sidecar = Sidecar(mode=mode, mtime_ns=mtime, files=files, omitted=omitted)
+    sidecar = Sidecar(mode=mode, mtime_ns=mtime, attributes=own, files=files, omitted=omitted)
     assert decode_sidecar(encode_sidecar(sidecar)) == sidecar
 
 
