@@ -12,8 +12,10 @@ from agentrewind.backup.places import directory_of
 from agentrewind.backup.policy import BackupPolicy
 from agentrewind.backup.rules.loading import load_rules
 from agentrewind.backup.store import BackupStore
+from agentrewind.backup.understanding.shell import read_shell
 from agentrewind.backup.values import Context, Decision, ToolCall
 from agentrewind.clock import Clock
+from agentrewind.errors import UsageError
 
 
 def open_backups(
@@ -42,6 +44,14 @@ def open_backups(
         context=Context(cwd=here, env=environment, home=user_home(environment), workspace=workspace),
         run_id=run_id,
     )
+
+
+def check_ready(home: Path) -> None:
+    """Raises UsageError where a run that starts now could make no backups: rules, or packages missing."""
+    here = Context(cwd=Path("/"), env={}, home=Path("/"))
+    if unclear := read_shell("true", here).unclear:
+        raise UsageError(f"backups cannot read commands ({unclear}); install agentrewind[backup]")
+    load_rules(home)
 
 
 def user_home(environment: Mapping[str, str]) -> Path:

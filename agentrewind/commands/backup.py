@@ -8,6 +8,14 @@ import click
 
 COMMANDS = {
     "explain": ("agentrewind.commands.backup_explain:explain", "Say what would be preserved before a call."),
+    "log": ("agentrewind.commands.backup_log:log", "List what was preserved, and what became of it."),
+    "show": ("agentrewind.commands.backup_log:show", "Show one backup whole."),
+    "restore": (
+        "agentrewind.commands.backup_restore:restore",
+        "Bring back what was preserved.",
+    ),
+    "undo": ("agentrewind.commands.backup_restore:undo", "Take back the last restore of a backup."),
+    "verify": ("agentrewind.commands.backup_log:verify", "Check that every backup is whole."),
     "rules": (
         "agentrewind.commands.backup_rules:rules",
         "List the rules in force, or check a file of rules.",

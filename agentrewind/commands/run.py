@@ -17,6 +17,7 @@ from agentrewind.commands.session import Session
 from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
+    from agentrewind.backup.policy import BackupPolicy
     from agentrewind.options import RunOptions
     from agentrewind.outcome import RunResult
     from agentrewind.records import Json
@@ -60,6 +61,29 @@ _NEEDED = ("harness", "model", "workspace", "task")
     type=click.Choice(["environment", "context", "memory"]),
     multiple=True,
     help="Leave this part of every rewind out; may be repeated.",
+)
+@click.option(
+    "--backup", is_flag=True, help="Preserve what lies outside the workspace before a call changes it."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["full", "high-impact", "beyond-request", "human-work"]),
+    help="Which changes are worth a backup. [default: full]",
+)
+@click.option(
+    "--trigger",
+    type=click.Choice(["all", "outside"]),
+    help="Look at every call, or at those that surely write outside the workspace. [default: all]",
+)
+@click.option(
+    "--on-failure",
+    type=click.Choice(["block", "warn"]),
+    help="A call whose backup failed: does not run, or runs without. [default: block]",
+)
+@click.option(
+    "--on-unknown",
+    type=click.Choice(["run", "block"]),
+    help="A call for which nothing can be preserved: runs and is logged as such, or does not. [default: run]",
 )
 @click.option(
     "--start",
@@ -197,6 +221,11 @@ def _options(given: dict[str, Any], session: Session) -> RunOptions:
     from agentrewind.replayer import OnDivergence
 
     config: list[Json] = list(given["config"])
+    backup = backup_policy(given)
+    if backup is not None:
+        from agentrewind.backup.joining import check_ready
+
+        check_ready(session.home)
     return RunOptions(
         task=read_task(given["task"] or "", session.directory),
         check=given["check"],
@@ -207,7 +236,25 @@ def _options(given: dict[str, Any], session: Session) -> RunOptions:
         on_divergence=OnDivergence(given["on_divergence"] or "stop"),
         settings={"config": config} if config else {},
         command=_command(given["command"], session.directory, session.directory / given["workspace"]),
+        backup=backup,
     )
+
+
+def backup_policy(given: Mapping[str, Any]) -> BackupPolicy | None:
+    """What the options say of backups, None without --backup. Raises UsageError for options that need it."""
+    from agentrewind.backup.policy import BackupPolicy
+
+    chosen = {name: given[name] for name in ("mode", "trigger", "on_failure", "on_unknown") if given[name]}
+    if not given["backup"]:
+        if chosen:
+            option = f"--{next(iter(chosen)).replace('_', '-')}"
+            raise UsageError(f"{option} only means something with --backup")
+        return None
+    if chosen.get("mode", "full") != "full":
+        raise UsageError(
+            f"--mode {chosen['mode']} needs a model that judges each call, and none is configured"
+        )
+    return BackupPolicy.from_json(chosen)
 
 
 def read_task(text: str, directory: Path) -> str:

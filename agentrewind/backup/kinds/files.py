@@ -56,7 +56,8 @@ class Files:
         # what is not there yet is taken away whole, and with its contents where that is undone
         whole = [path for path in _topmost(found) if contents or not os.path.lexists(path)]
         bare = [path for path in _topmost(found) if path not in whole]
-        return (*_grouped(whole), *_grouped(bare, contents=False, deep=deep))
+        skip = context.workspace
+        return (*_grouped(whole, skip=skip), *_grouped(bare, contents=False, deep=deep, skip=skip))
 
     def capture(self, target: Target, store: Store, context: Context) -> Captured:
         trees: list[Json] = []
@@ -70,7 +71,7 @@ class Files:
             trees.append(tree)
             blobs += list(_payloads(tree, items))
             size += sum(item.size for item in items if item.content)
-            notes += _notes(path, items, context)
+            notes += _notes(path, items, target)
         return Captured(
             manifest={"trees": trees}, blobs=tuple(dict.fromkeys(blobs)), bytes=size, notes=tuple(notes)
         )
@@ -79,7 +80,7 @@ class Files:
         found = sha256()
         anything = False
         for path in paths_in(target):
-            each = digest(_scan(path, target, context))
+            each = digest(_scan(path, target))
             anything = anything or bool(each)
             found.update(f"{each};".encode())
         return found.hexdigest() if anything else ""
@@ -97,7 +98,7 @@ class Files:
                 root=path,
                 wanted=wanted,
                 store=store,
-                skip=_skip(context),
+                skip=_skip(target),
                 contents=_contents(target),
                 first=first,
             )
@@ -127,8 +128,13 @@ class Files:
         return f"{target.name} as it is", "what differs is written back, what is new is removed"
 
 
-def file_target(paths: list[Path], *, contents: bool = True, deep: bool = True) -> Target:
-    """Files at these absolute paths as one target. `deep`: with all below them."""
+def file_target(
+    paths: list[Path], *, contents: bool = True, deep: bool = True, skip: Path | None = None
+) -> Target:
+    """Files at these absolute paths as one target.
+
+    `deep`: with all below them, apart from `skip`, which no restore touches either, whoever makes it.
+    """
     listed: list[Json] = [_as_json(path) for path in paths]
     name = show(paths[0])
     if len(paths) > 1:
@@ -136,18 +142,23 @@ def file_target(paths: list[Path], *, contents: bool = True, deep: bool = True) 
     if not contents:
         # one call may change both: what is kept of a path has its own name
         name = f"{'modes and times below' if deep else 'mode and times of'} {name}"
-    return Target(kind=KIND, name=name, detail={"paths": listed, "contents": contents, "deep": deep})
+    detail: JsonObject = {"paths": listed, "contents": contents, "deep": deep}
+    if skip is not None and any(inside(skip, path) for path in paths):
+        detail["skip"] = [_as_json(skip)]
+    return Target(kind=KIND, name=name, detail=detail)
 
 
-def _grouped(paths: list[Path], *, contents: bool = True, deep: bool = True) -> Iterator[Target]:
+def _grouped(
+    paths: list[Path], *, contents: bool = True, deep: bool = True, skip: Path | None = None
+) -> Iterator[Target]:
     """One target a path; names of one file go together, and so do very many paths."""
     groups: dict[object, list[Path]] = {}
     for path in paths:
         groups.setdefault(_one_file(path), []).append(path)
     if len(groups) > _EACH:
-        yield file_target(paths, contents=contents, deep=deep)
+        yield file_target(paths, contents=contents, deep=deep, skip=skip)
     else:
-        yield from (file_target(group, contents=contents, deep=deep) for group in groups.values())
+        yield from (file_target(group, contents=contents, deep=deep, skip=skip) for group in groups.values())
 
 
 def _one_file(path: Path) -> object:
@@ -171,14 +182,14 @@ def inside(path: Path, root: Path | None) -> bool:
 
 def capture_tree(path: Path, target: Target, store: Store, context: Context) -> tuple[JsonObject, list[Item]]:
     """One tree preserved, with its entry for the manifest. Raises CaptureError."""
-    skip = _skip(context)
+    skip = _skip(target)
     if _contents(target):
         check_budget(path, store, skip=skip)
         items = scan(path, store.put_file, skip=skip)
     else:
-        items = _scan(path, target, context)
+        items = _scan(path, target)
     name = store.put(encode(items))
-    again = _scan(path, target, context, contents=False)
+    again = _scan(path, target, contents=False)
     if [_stamp(item) for item in again] != [_stamp(item) for item in items] or decode(
         store.get(name)
     ) != items:
@@ -205,19 +216,19 @@ def _manifest(captured: Captured) -> Iterator[tuple[Path, Fields]]:
         yield _as_path(fields.value("path")), fields
 
 
-def _scan(path: Path, target: Target, context: Context, *, contents: bool | None = None) -> list[Item]:
+def _scan(path: Path, target: Target, *, contents: bool | None = None) -> list[Item]:
     take = hashed if (_contents(target) if contents is None else contents) else nothing
     if target.detail.get("deep") is False:
-        return scan(path, take, skip=_skip(context), deep=False)
-    return scan(path, take, skip=_skip(context))
+        return scan(path, take, skip=_skip(target), deep=False)
+    return scan(path, take, skip=_skip(target))
 
 
 def _contents(target: Target) -> bool:
     return target.detail.get("contents") is not False
 
 
-def _skip(context: Context) -> tuple[Path, ...]:
-    return (context.workspace,) if context.workspace is not None else ()
+def _skip(target: Target) -> tuple[Path, ...]:
+    return tuple(_as_path(each) for each in Fields(target.detail, "target").items("skip"))
 
 
 def _stamp(item: Item) -> tuple[object, ...]:
@@ -231,7 +242,7 @@ def _payloads(tree: JsonObject, items: Iterable[Item]) -> Iterator[str]:
     yield from (item.content for item in items if item.content)
 
 
-def _notes(path: Path, items: list[Item], context: Context) -> Iterator[str]:
+def _notes(path: Path, items: list[Item], target: Target) -> Iterator[str]:
     inner = {item.twin for item in items if item.twin}
     if any(
         item.links > sum(each.twin == item.twin for each in items) for item in items if item.twin in inner
@@ -239,8 +250,9 @@ def _notes(path: Path, items: list[Item], context: Context) -> Iterator[str]:
         yield f"{show(path)} has other names elsewhere; whether they are one file again depends on the call"
     if any(item.kind == "socket" for item in items):
         yield f"sockets at {show(path)} cannot be brought back"
-    if context.workspace is not None and inside(context.workspace, path):
-        yield f"the workspace in {show(path)} is left to its own snapshots"
+    for left in _skip(target):
+        if inside(left, path):
+            yield f"{show(left)}, a workspace, is left to its own snapshots"
 
 
 def _fit(path: Path) -> Path:
