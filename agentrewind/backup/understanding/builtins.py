@@ -65,6 +65,12 @@ def forget_defaults(node: object, scope: Scope) -> None:
             assign(scope, str(part.get("Param", {}).get("Value", "")), None)
 
 
+def holds_code(node: object) -> bool:
+    """Whether quoted text under an expression holds a substitution, which indexes of arrays run."""
+    texts = (str(part.get("Value", "")) for part in _dicts(node) if part.get("Type") in ("Lit", "SglQuoted"))
+    return any("$(" in text or "`" in text for text in texts)
+
+
 def _dicts(node: object) -> Iterator[Node]:
     stack = [node]
     while stack:

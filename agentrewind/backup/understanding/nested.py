@@ -40,7 +40,7 @@ def open_ended(inner: Command, rest: list[Word], sign: str | None) -> Nested:
 
 
 def text_of(
-    inner: Command, words: list[Word] | tuple[Word, ...], arguments: tuple[Word, ...] = ()
+    inner: Command, words: list[Word] | tuple[Word, ...], arguments: tuple[Word, ...] | None = ()
 ) -> Command | Nested:
     """A shell's text that is the words joined by blanks."""
     if not words or not all(word.literal and not word.glob for word in words):

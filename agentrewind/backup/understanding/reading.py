@@ -14,6 +14,7 @@ from agentrewind.backup.understanding.reading_texts import READERS
 from agentrewind.backup.understanding.steering import SYSTEM_DIRECTORIES
 from agentrewind.backup.values import Command, Redirect, Word
 
+_CODE = re.compile(r"\$\(|`|^-\w*C")
 _NOWHERE = re.compile(r"/dev/(null|stdout|stderr|tty|zero|fd/\d+)")
 
 
@@ -28,7 +29,7 @@ def reads(command: Command) -> bool:
         return False
     name, words = command.name, command.argv[1:]
     if name in tables.PLAIN:
-        return True
+        return not (name in tables.EVALUATING and any(_CODE.search(word.text) for word in words))
     if command.open_ended or any(_may_be_option(word) for word in words):
         return False
     texts = [word.text for word in words]
@@ -101,17 +102,18 @@ def _operands_fit(texts: Sequence[str], denied: tables.Denied) -> bool:
 
 
 def _subcommand_reads(texts: Sequence[str], family: tables.Family) -> bool:
+    """Judged by the first operand, or the first two; an option before them has to be one that is known."""
+    if _has(texts, family.denied):
+        return False
     operands: list[str] = []
-    position = 0
-    while position < len(texts) and len(operands) < 2:
-        text = texts[position]
-        position += 1
+    rest = iter(texts)
+    for text in rest:
         if not text.startswith("-"):
             operands.append(text)
-        elif not operands and text in family.values:
-            position += 1
-        elif not operands and text.partition("=")[0] not in family.values | family.flags:
+            if operands[0] in family.one or len(operands) == 2:
+                break
+        elif text in family.values:
+            next(rest, None)
+        elif text.partition("=")[0] not in family.values | family.flags:
             return False
-    if not operands or _has(texts, family.denied):
-        return False
-    return operands[0] in family.one or " ".join(operands) in family.two
+    return bool(operands) and (operands[0] in family.one or " ".join(operands) in family.two)

@@ -18,12 +18,15 @@ PLAIN = _words(
     getconf getent lscpu lsblk lsmod lspci lsusb vmstat ps pgrep pidof pstree free which type
     whereis grep egrep fgrep zgrep zcat bzcat xzcat zstdcat expr factor numfmt column jq tsort
     pathchk cd chdir pushd popd dirs exit logout return break continue read mapfile readarray
-    getopts set shift unset alias unalias shopt enable hash trap eval wait jobs times umask xargs
-    env w who last lastlog nm size readelf objdump locale look apropos whatis let caller source .
-    bind
+    getopts set shift unset alias unalias shopt  hash trap eval wait jobs times umask xargs
+    env w who last    readelf objdump  look apropos whatis let caller source .
+
     """
 )
 """Programs that write nothing whatever they are given; source, eval and trap are judged by what they run."""
+
+EVALUATING = _words("test [ printf unset read mapfile readarray getopts let")
+"""Those among them that run a substitution in the index of an array, even a quoted one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,8 @@ DENIED = {
     "uniq": _denied(operands=1),
     "shuf": _denied("-o --output"),
     "lsof": _denied("-D"),
+    "nm": _denied("--plugin"),
+    "size": _denied("--plugin"),
     "ss": _denied("-K --kill -D --diag"),
     "netstat": _denied(),
     "ping": _denied(),
@@ -70,7 +75,6 @@ DENIED = {
     "tee": _denied(shape="/dev/(null|stdout|stderr|tty)|-"),
     "crontab": _denied("-r -e -i", operands=0),
     "dpkg-query": _denied(),
-    "apt-cache": _denied("-o --option -c --config-file"),
     "zipinfo": _denied(),
     "unzip": _denied("-d -o -n -j -f -u -x"),
     "command": _denied(),
@@ -150,7 +154,7 @@ _DOCKER = _family(
     "events, compose ps,"
     "compose logs, compose ls, compose images, compose top, compose version, context ls, context inspect, "
     "context show, node ls, service ls, service ps, service logs, stack ls, stack ps, secret ls",
-    values="-c --context -H --host -l --log-level",
+    values="-c --context -H --host -l --log-level -f --file -p --project-name --profile --env-file",
     flags="-D --debug",
     denied="--config",
 )
@@ -177,6 +181,10 @@ SUBCOMMANDS = {
         denied="--script-shell --userconfig --globalconfig --viewer",
     ),
     "apt": _family("list show search policy depends rdepends", flags="-q -qq", denied="-o --option -c"),
+    "apt-cache": _family(
+        "policy show search showpkg depends rdepends madison pkgnames stats dump dumpavail unmet",
+        denied="-o --option -c --config-file",
+    ),
     "apt-mark": _family("showmanual showauto showhold showinstall"),
     "systemctl": _family(
         "status show list-units list-unit-files list-timers list-sockets list-jobs "
@@ -200,17 +208,7 @@ SUBCOMMANDS = {
         values="-R --repo",
         denied="-w --web",
     ),
-    "ip": _family(
-        "",
-        "addr show, address show, a show, link show, route show, neigh show, rule show, addr list, "
-        "link list,"
-        "route list, route get",
-        flags="-4 -6 -br -brief -c -j -json -o -s -d",
-        denied="-b -batch -force",
-    ),
-    "cargo": _family("tree metadata search", denied="--config -Z"),
     "go": _family("version", "list std"),
     "conda": _family("list info", "env list, config --show"),
     "brew": _family("list info search deps leaves outdated config doctor"),
-    "rustup": _family("show", "toolchain list, target list, component list"),
 }

@@ -50,7 +50,7 @@ def _sed_script_reads(script: str) -> bool:
     return True
 
 
-_AWK_RUNS = re.compile(r"system|getline|@|(?<!\|)\|(?!\|)|\bprintf?\b[^;}\n]*>|>>|/inet|fflush|close")
+_AWK_RUNS = re.compile(r"system|getline|@|(?<!\|)\|(?!\|)|\bprintf?\b.*>|>>|/inet|fflush|close", re.DOTALL)
 
 
 def _awk(texts: Texts) -> bool:
@@ -80,7 +80,7 @@ _CURL_FLAGS = re.compile(
 )
 _CURL_VALUES = re.compile(
     r"-[sSfLkiIvgN46]*[HAumerbw]|--(header|user-agent|user|max-time|connect-timeout|referer|retry|retry-delay|"
-    r"range|cookie|write-out|url|proxy|cacert|resolve|retry-max-time)"
+    r"range|cookie|write-out|proxy|cacert|resolve|retry-max-time)"
 )
 
 
@@ -96,6 +96,8 @@ def _curl(texts: Texts) -> bool:
             re.fullmatch(r"-[sSfLk]*o", text) and rest[:1] == ["/dev/null"]
         ):
             rest.pop(0)
+        elif name == "--url":
+            rest.insert(0, value) if equals else None
         elif _CURL_VALUES.fullmatch(name):
             given = value if equals else (rest.pop(0) if rest else "")
             if "%output" in given or given.startswith("@"):
@@ -157,16 +159,8 @@ _DPKG_READS = re.compile(
 
 
 def _dpkg(texts: Texts) -> bool:
-    return (
-        bool(texts)
-        and bool(_DPKG_READS.fullmatch(texts[0]))
-        and not any(
-            re.match(
-                r"-[irPR]$|--(install|remove|purge|unpack|configure|set|clear|root|pre-|path|force)", text
-            )
-            for text in texts[1:]
-        )
-    )
+    reading = bool(texts) and bool(_DPKG_READS.fullmatch(texts[0]))
+    return reading and not any(text.startswith("-") for text in texts[1:])
 
 
 def _rpm(texts: Texts) -> bool:

@@ -143,7 +143,7 @@ class _Reader:
             case "DeclClause":
                 return self.declare(node, scope)
             case "TestClause" | "ArithmCmd" | "LetClause":
-                self.nested(node, scope)
+                self.evaluated(node, scope)
                 builtins.forget_arithmetic(node, scope)
                 return scope
             case other:
@@ -226,7 +226,7 @@ class _Reader:
 
     def declare(self, node: Node, scope: Scope) -> Scope:
         exporting = node.get("Variant", {}).get("Value") in ("export", "declare", "typeset", "readonly")
-        self.nested(node.get("Args"), scope)
+        self.evaluated(node.get("Args"), scope)
         for each in node.get("Args", []):
             if "Name" in each:
                 self.assignment(each, scope, exporting=exporting)
@@ -241,6 +241,12 @@ class _Reader:
         if not node.get("Naked"):
             builtins.assign(scope, name, word.text if word.literal else None, exporting=exporting)
         return name, word
+
+    def evaluated(self, node: object, scope: Scope) -> None:
+        """Read an expression: names and quoted text in it may be code, if they hold some."""
+        self.nested(node, scope)
+        if scope.taint or builtins.holds_code(node):
+            self.emit(Command(argv=(Word("[["),), cwd=scope.cwd, unclear=scope.taint or "it evaluates code"))
 
     def nested(self, node: object, scope: Scope) -> None:
         """Read the substitutions under a node, each in a shell of its own."""
@@ -390,7 +396,7 @@ class _Reader:
     def emit(self, command: Command) -> None:
         if len(self.found) >= _MOST_COMMANDS:
             raise _TooMuchError(f"it runs more than {_MOST_COMMANDS} commands")
-        if command.argv and not command.argv[0].literal and not command.unclear:
+        if command.argv and (not command.argv[0].literal or command.argv[0].glob) and not command.unclear:
             command = replace(
                 command, unclear=f"which program {command.argv[0].text} is, is only known at run time"
             )

@@ -154,7 +154,7 @@ def _shell(command: Command) -> Command | Nested:
             rest[:1] = []
     rest = rest[1:] if rest[:1] == [Word("--")] else rest
     if "c" in letters:
-        return text_of(inner, rest[:1], tuple(rest[2:]))
+        return text_of(inner, rest[:1], None if command.open_ended else tuple(rest[2:]))
     if rest and "s" not in letters:
         return command
     if command.stdin is None:
