@@ -34,6 +34,8 @@ COMMANDS = {
         "agentrewind.commands.diff:diff",
         "Show what differs between two nodes, or two runs.",
     ),
+    "bisect": ("agentrewind.commands.bisect:bisect", "Find the first node after which a check fails."),
+    "blame": ("agentrewind.commands.blame:blame", "Show which node last wrote each line of a file."),
     "candidates": (
         "agentrewind.commands.candidates:candidates",
         "Show where the agent could go back to.",

@@ -57,7 +57,7 @@ def state_at(timeline: Timeline, node: str, *, after: bool) -> CommitId:
     """
     found = timeline.node(node)
     moment = "after" if after else "before"
-    commit, partial = (_after if after else _before)(timeline, found)
+    commit, partial = (after_of if after else before_of)(timeline, found)
     if commit is None:
         raise DamagedError(
             f"there is no snapshot {moment} {node}: the process died before it was taken; choose another node"
@@ -175,7 +175,7 @@ def _steps(event: OutsideChange) -> tuple[Step, ...]:
     )
 
 
-def _before(timeline: Timeline, node: Node) -> tuple[CommitId | None, tuple[str, ...]]:
+def before_of(timeline: Timeline, node: Node) -> tuple[CommitId | None, tuple[str, ...]]:
     """As the node's own line says; a later event counts only where the line had no snapshot yet."""
     own = _as_written(timeline, node).metadata.workspaces.get(MAIN_WORKSPACE)
     if own is not None and own.before_commit is not None:
@@ -186,7 +186,7 @@ def _before(timeline: Timeline, node: Node) -> tuple[CommitId | None, tuple[str,
     return None, ()
 
 
-def _after(timeline: Timeline, node: Node) -> tuple[CommitId | None, tuple[str, ...]]:
+def after_of(timeline: Timeline, node: Node) -> tuple[CommitId | None, tuple[str, ...]]:
     spans = [span for span in _later_spans(timeline, node) if span.after_commit is not None]
     return (spans[-1].after_commit, spans[-1].partial) if spans else (None, ())
 

@@ -1,7 +1,8 @@
 """Encloses a replay: lays a scratch copy over the recorded path, cuts the network off, becomes the command.
 
-Started as `python -P -m agentrewind.replaying_enclosure [--seal] SCRATCH ROOT COMMAND…`. Linux only. Sealed,
-nothing but the folder that holds SCRATCH can be written: tools that pass the layer by reach nothing.
+Started as `python -P -m agentrewind.replaying_enclosure [--seal | --network] SCRATCH ROOT COMMAND…`. Linux
+only. Sealed, nothing but the folder that holds SCRATCH can be written: tools that pass the layer by reach
+nothing. With --network only the copy is laid over, for commands that a person gives.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _ATTRIBUTE_READ_ONLY = 0x1
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Make the enclosure and become the command in it; exits where that fails."""
-    sealed = arguments[0] == "--seal"
-    scratch, root, *command = arguments[1:] if sealed else arguments
+    sealed, online = arguments[0] == "--seal", arguments[0] == "--network"
+    scratch, root, *command = arguments[1:] if sealed or online else arguments
     try:
-        enclose(Path(scratch), Path(root), sealed=sealed)
+        enclose(Path(scratch), Path(root), sealed=sealed, online=online)
     except OSError as error:
         print(error.strerror or error)  # noqa: T201 - the caller reads it from the log
         sys.exit(EXIT_NO_ENCLOSURE)
@@ -42,10 +43,10 @@ def main(arguments: Sequence[str]) -> NoReturn:
     os.execvp(command[0], command)
 
 
-def enclose(scratch: Path, root: Path, *, sealed: bool = False) -> None:
+def enclose(scratch: Path, root: Path, *, sealed: bool = False, online: bool = False) -> None:
     """From here on this process and what it starts see `scratch` at `root`, and no network if possible.
 
-    Sealed, every other file is read-only to them, and the network is gone for certain.
+    Sealed, every other file is read-only to them, and the network is gone for certain; online it stays.
 
     Raises:
         OSError: the system does not allow it; where it says so, nothing is changed for anybody else.
@@ -61,6 +62,8 @@ def enclose(scratch: Path, root: Path, *, sealed: bool = False) -> None:
     if sealed:
         _seal(libc, scratch.parent)
     _call(libc.mount(os.fsencode(scratch), os.fsencode(root), None, _MS_BIND, None))
+    if online:
+        return
     alone = libc.unshare(_CLONE_NEWNET)
     if sealed:
         _call(alone)  # elsewhere the layer still lets no call out

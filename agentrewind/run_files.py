@@ -7,7 +7,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from agentrewind.errors import DamagedError
-from agentrewind.records import MAIN_WORKSPACE, Node
+from agentrewind.path_states import States, path_to, states_of
+from agentrewind.records import MAIN_WORKSPACE, CommitId, Node
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.roots import workspace_directory
 from agentrewind.workspace.snapshots import SnapshotStore
@@ -54,3 +55,21 @@ def changed_paths(node: Node, store: SnapshotStore | None) -> tuple[bytes, ...]:
             "there is no snapshot that tells the others"
         )
     return tuple(change.path for change in store.diff(span.before_commit, span.after_commit))
+
+
+def states_along(timeline: Timeline, store: SnapshotStore, until: str | None) -> States:
+    """The states of the current path, or of the one that ends with node `until`; at least one.
+
+    Raises:
+        UnknownNodeError: there is no such node.
+        DamagedError: no snapshot of the path is known.
+    """
+
+    def same(one: CommitId, other: CommitId) -> bool:
+        return one == other or not store.diff(one, other)
+
+    states = states_of(timeline, path_to(timeline, until), same=same)
+    if not states.found:
+        why = "; ".join(states.skipped[:3]) or "the path has no node"
+        raise DamagedError(f"run {timeline.header.run_id} has no snapshot on this path: {why}")
+    return states

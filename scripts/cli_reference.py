@@ -53,6 +53,14 @@ _DOCUMENTS = {
     "`status` (A, M, D or T), `path`, `form` (text, binary, long, link, directory), `size_before`, "
     "`size_after` (bytes), `mode_before`, `mode_after`, `added`, `removed`, `lines` (of the unified diff).",
     "view": "`url`, `port`, printed once the viewer answers; with `--html`: `file`, `bytes`, `nodes`.",
+    "bisect": "`run_id`, `outcome` (found, fails_at_start, never_fails), `first` (the node, or null), "
+    "`outside` (no tool call made that change), `parent` (the LLM node that asked for it), `judged` (each "
+    "`after`, `outside`, `commit`, `passed`, `exit_code` (null: out of time), `said` (the last line), "
+    "`seconds`), `states` (how many there are), `complete`, `turns` (how often the check passes again), "
+    "`skipped`, `at_recorded_path`, `why_not`.",
+    "blame": "`run_id`, `path`, `form` (text, binary, long, link, directory), `written` (the node that last "
+    "wrote the file, null for what the run found), `lines` (each `text`, `record_uid`, `outside`), `renames` "
+    "(each `record_uid`, `before`, `after`), `nodes` (by id `does`, `parent`, `answer`), `skipped`.",
     "candidates": "An array of `record_uid`, `step`, `summary`, `tools`, `files`, `memories`, `external`.",
     "replay": "`served`, `live` (0), `divergence` (null, or `record_uid` and `difference`), `state`, "
     "`remaining`, `until`, `warnings`.",
