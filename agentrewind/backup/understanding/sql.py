@@ -42,6 +42,8 @@ def read_sql(text: str, dialect: str) -> SqlEffects:
 
     Text that does not parse is unclear, never read-only. Needs the `backup` extra.
     """
+    if "\0" in text:
+        return unclear("a NUL character, at which some clients stop reading")
     name = "sql_postgresql" if dialect in _POSTGRESQL else "sql_dialects"
     module = importlib.import_module(f"agentrewind.backup.understanding.{name}")
     found: SqlEffects = module.effects_of(text, dialect)
