@@ -95,6 +95,19 @@ class Table:
             self.refuse(f"{key} must be a whole number of at least {least}, not {value!r}", key)
         return value
 
+    def real(self, key: str, *, least: float) -> float:
+        """A number, whole or not."""
+        value = self._need(key)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+            self.refuse(f"{key} must be a number of at least {least:g}, not {value!r}", key)
+        return float(value)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        value = self._data.get(key, default)
+        if not isinstance(value, bool):
+            self.refuse(f"{key} must be true or false, not {value!r}", key)
+        return value
+
     def word(self, key: str, words: type[WordT]) -> WordT:
         """One of a closed set of words."""
         value = self.text(key)

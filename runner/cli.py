@@ -20,6 +20,10 @@ from runner.commands.session import Session
 
 COMMANDS = {
     "run": ("runner.commands.run:run", "Run one agent on one task."),
+    "batch": ("runner.commands.batch:batch", "Run a whole campaign, or go on with one."),
+    "status": ("runner.commands.status:status", "Show how a campaign stands."),
+    "cancel": ("runner.commands.status:cancel", "End a campaign, or some of its cells."),
+    "regrade": ("runner.commands.regrade:regrade", "Judge finished cells again, by their snapshots."),
 }
 """Name, where it is, and its short help."""
 

@@ -1,0 +1,1 @@
+"""What runs cells: processes of this machine, or Ray."""

@@ -1,0 +1,24 @@
+"""Pure functions on numbers: spread over runs, agreement, paired tests and their correction.
+
+Needs scipy and statsmodels, the extra `bench`. Shares are `Fraction`s, so that equal differences are equal.
+"""
+
+from runner.statistics.agreement import Agreement, agreement
+from runner.statistics.discordance import Discordance, discordance
+from runner.statistics.signed_rank import SignedRank, effect_size, holm, signed_rank
+from runner.statistics.spread import Spread, median, spread, tertiles
+
+__all__ = [
+    "Agreement",
+    "Discordance",
+    "SignedRank",
+    "Spread",
+    "agreement",
+    "discordance",
+    "effect_size",
+    "holm",
+    "median",
+    "signed_rank",
+    "spread",
+    "tertiles",
+]
