@@ -8,6 +8,7 @@ from typing import TypeAlias
 import orjson
 
 from agentrewind.comparison import MessageDifference, NodeDifference
+from agentrewind.display_text import file_name
 from agentrewind.file_comparison import FileDifference, Form, unified
 from agentrewind.records import Json, JsonObject
 
@@ -28,8 +29,7 @@ _MARKS = {"+": "good", "-": "bad", "@": "rewind"}
 
 def file_lines(difference: FileDifference, *, full: bool = False) -> Iterator[Styled]:
     """A path with its sizes and modes, and the lines of text that differ."""
-    path = difference.path.decode("utf-8", "backslashreplace")
-    yield f"{difference.status} {path}{_facts(difference)}", "strong"
+    yield f"{difference.status} {file_name(difference.path)}{_facts(difference)}", "strong"
     yield from _hunks(difference.lines, full=full)
 
 

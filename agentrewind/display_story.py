@@ -14,6 +14,7 @@ from typing import TypeAlias, assert_never
 import orjson
 
 from agentrewind import graph_steps, nested
+from agentrewind.display_text import file_name
 from agentrewind.journal import SegmentRead
 from agentrewind.records import (
     AttemptFailed,
@@ -337,4 +338,4 @@ def _paths(spans: Mapping[str, WorkspaceSpan]) -> int:
 def _named(spans: Mapping[str, WorkspaceSpan]) -> tuple[str, ...]:
     paths = (change.path for span in spans.values() for change in span.diff_summary)
     own = (path for path in paths if b".git" not in path.split(b"/"))
-    return tuple(path.decode("utf-8", "backslashreplace") for path in islice(own, _NAMED))
+    return tuple(file_name(path) for path in islice(own, _NAMED))

@@ -13,6 +13,7 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*(?:[0-~]|$)"  # every other escape
 )
 _KEPT = "\n\t"
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
@@ -34,6 +35,16 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """The printable text on one line, runs of white space as one blank."""
     return " ".join(printable(text).split())
+
+
+def file_name(path: bytes | str) -> str:
+    r"""A path on one line; what would break or turn the line is written as an escape.
+
+    >>> file_name(b"a\nb\xff.txt"), file_name("\u202etxt.exe")
+    ('a\\nb\\xff.txt', '\\u202etxt.exe')
+    """
+    text = path.decode("utf-8", "backslashreplace") if isinstance(path, bytes) else path
+    return text if text.isprintable() and text.isascii() else "".join(map(_escape, text))
 
 
 def shorten(text: str, width: int) -> str:
@@ -58,6 +69,18 @@ def shorten(text: str, width: int) -> str:
 def columns(text: str) -> int:
     """How many columns a terminal gives to a printable text."""
     return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _escape(character: str) -> str:
+    """An invisible character as programmers write it; it would break the line, hide, or turn it round."""
+    if unicodedata.category(character) not in _INVISIBLE | {"Co"}:
+        return character
+    code = ord(character)
+    if character in _NAMED:
+        return _NAMED[character]
+    if 0xDC80 <= code <= 0xDCFF:  # how Python spells a byte that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _shown(character: str) -> str:

@@ -9,6 +9,7 @@ import click
 
 from agentrewind.commands.output import emit, json_option, say
 from agentrewind.commands.session import Session
+from agentrewind.display_text import file_name
 from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def tell_done(done: Done, title: str) -> None:
     for name, paths, style in groups:
         named = [path for path in paths if _GIT_OBJECTS not in f"/{path}"]
         for path in named[:_SHOWN]:
-            say(f"  {name:<11} {path}", style=style)
+            say(f"  {name:<11} {file_name(path)}", style=style)
         if hidden := len(paths) - len(named[:_SHOWN]):
             kind = "in .git/objects" if len(named) <= _SHOWN else "more"
             say(f"  {name:<11} … {hidden} {kind} (--json names all)", style="faint")

@@ -8,6 +8,7 @@ import click
 
 from agentrewind.commands.output import counted, emit, json_option, paged, say
 from agentrewind.commands.session import Session
+from agentrewind.display_text import file_name
 from agentrewind.errors import DamagedError
 
 if TYPE_CHECKING:
@@ -111,7 +112,10 @@ def _tell(timeline: Timeline, node: Node, *, full: bool) -> None:
 
     where = "on the current path" if timeline.on_path(node.record_uid) else "abandoned"
     kind = "LLM call" if isinstance(node, LlmNode) else "tool call"
-    say(f"{node.record_uid}  {kind}, segment {timeline.segment_of(node.record_uid)}, {where}", style="strong")
+    say(
+        f"{file_name(node.record_uid)}  {kind}, segment {timeline.segment_of(node.record_uid)}, {where}",
+        style="strong",
+    )
     usage = usage_of([node])
     took = "" if usage.tokens_in is None else f", {usage.tokens_in} tokens in, {usage.tokens_out} out"
     say(f"{node.metadata.created_at}, {node.metadata.latency_ms} ms{took}", style="faint")
@@ -138,7 +142,10 @@ def _tell_call(timeline: Timeline, node: ToolNode, *, full: bool) -> None:
     for each in timeline.submissions():
         if each.record_uid == node.record_uid:
             style = "good" if each.accepted else "bad"
-            say(f"submission {'accepted' if each.accepted else f'rejected at {each.criterion}'}", style=style)
+            say(
+                f"submission {'accepted' if each.accepted else f'rejected at {file_name(each.criterion)}'}",
+                style=style,
+            )
             say(cut(each.feedback, full=full))
 
 
@@ -186,7 +193,7 @@ def _tell_files(
     if files is None:
         say(f"how the files changed cannot be told: {missing}", style="note")
         for change in span.diff_summary if span else ():
-            say(f"  {change.status} {change.path.decode('utf-8', 'backslashreplace')}")
+            say(f"  {change.status} {file_name(change.path)}")
         return
     for each in files:
         for text, style in file_lines(each, full=full):

@@ -31,7 +31,6 @@ from agentrewind.view.reading import Library, Reading
 from agentrewind.view.rows import Row
 from agentrewind.view.run_list import RunList
 from agentrewind.view.templating import STATIC, environment
-from agentrewind.view.visible import file_name
 
 CHUNK = 200
 """Rows that are fetched at a time."""
@@ -199,7 +198,6 @@ def run_page(viewer: Viewer, request: Request) -> Response:
         pane=pane_of(viewer.library, reading, row) if row else None,
         overview=overview_of(reading.rows),
         overview_size=(WIDTH, TOP, TICK),
-        file_name=file_name,
         tools=sorted({each.node.tool_name for each in reading.rows.all if isinstance(each.node, ToolNode)}),
     )
 

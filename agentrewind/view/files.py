@@ -6,9 +6,10 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agentrewind.display_text import file_name
 from agentrewind.errors import UsageError
 from agentrewind.records import Change
-from agentrewind.view.visible import file_name, visible
+from agentrewind.view.visible import visible
 
 LISTED = 200
 WORDS = {"A": "added", "M": "modified", "D": "deleted", "T": "type changed"}

@@ -10,9 +10,10 @@ from markupsafe import Markup
 
 from agentrewind.commands.output import counted, size
 from agentrewind.display_story import Sort
+from agentrewind.display_text import file_name
 from agentrewind.errors import InternalError
 from agentrewind.view.rows import Row
-from agentrewind.view.visible import file_name, title
+from agentrewind.view.visible import title
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"

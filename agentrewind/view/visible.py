@@ -15,7 +15,6 @@ from agentrewind.records import Json, JsonObject
 
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-_NAMED = {0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +36,6 @@ def visible(text: str) -> Shown:
     """
     bare, colours = _COLOURS.subn("", text.replace("\r\n", "\n"))
     return Shown(text=bare.translate(_MARKS), colours=colours)
-
-
-def file_name(path: bytes | str) -> str:
-    r"""A path on one line; what would break or turn the line is written as an escape.
-
-    >>> file_name(b"a\nb\xff.txt"), file_name("\u202etxt.exe")
-    ('a\\nb\\xff.txt', '\\u202etxt.exe')
-    """
-    text = path.decode("utf-8", "backslashreplace") if isinstance(path, bytes) else path
-    return text.translate(_ESCAPES)
 
 
 def title(text: str, width: int = 240) -> str:
@@ -90,14 +79,10 @@ def _dumped(value: Json) -> str:
 class _Marks(dict[int, str]):
     """What stands for a character, worked out when it is first met."""
 
-    def __init__(self, *, one_line: bool) -> None:
-        super().__init__()
-        self._one_line = one_line
-
     def __missing__(self, code: int) -> str:
         character = chr(code)
         if unicodedata.category(character) in _INVISIBLE:
-            character = _escape(code) if self._one_line else _mark(code)
+            character = _mark(code)
         self[code] = character
         return character
 
@@ -112,13 +97,4 @@ def _mark(code: int) -> str:
     return f"⟨U+{code:04X}⟩"
 
 
-def _escape(code: int) -> str:
-    if code in _NAMED:
-        return _NAMED[code]
-    if 0xDC80 <= code <= 0xDCFF:
-        return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-_MARKS = _Marks(one_line=False)
-_ESCAPES = _Marks(one_line=True)
+_MARKS = _Marks()

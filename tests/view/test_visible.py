@@ -7,10 +7,11 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentrewind.display_text import file_name
 from agentrewind.records import Json
 from agentrewind.view.diff_lines import file_diff, text_diff
 from agentrewind.view.parts import PIECE, arguments_text, piece
-from agentrewind.view.visible import file_name, title, value_text, visible
+from agentrewind.view.visible import title, value_text, visible
 from tests import records
 from tests.cli.test_display import hostile
 
