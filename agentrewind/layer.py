@@ -332,7 +332,9 @@ class Layer:
             feedback=""
             if found.accepted
             else feedback_text(
-                found, can_rewind=self.options.can_rewind, limit=self.options.repeated_failures
+                found,
+                can_rewind=self.options.asks_for_rewind(record_uid),
+                limit=self.options.repeated_failures,
             ),
         )
 

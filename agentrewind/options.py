@@ -43,6 +43,7 @@ class RunOptions:
         max_rewinds: rewinds allowed, or None for any number.
         repeated_failures: so many identical first failures in a row end the run.
         jobs_end: what the agent started ends with its process, as in a sandbox of its own.
+        rewind_after: the last submission of the run that this one goes on from, which could not rewind.
         memory_role: role of the memory message, `system` or `user`.
         settings: the harness's own settings, as its adapter understands them.
         command: the agent's own program and its arguments, where no adapter runs it.
@@ -56,6 +57,7 @@ class RunOptions:
     max_rewinds: int | None = None
     repeated_failures: int = REPEATED_FAILURES
     jobs_end: bool = False
+    rewind_after: str = ""
     memory_role: str = "system"
     on_divergence: OnDivergence = OnDivergence.STOP
     settings: JsonObject = field(default_factory=dict)
@@ -67,6 +69,10 @@ class RunOptions:
         """The agent has the two tools."""
         return self.strategy is Strategy.REWIND
 
+    def asks_for_rewind(self, submission: str) -> bool:
+        """Whether the agent is asked, after this submission is rejected, to decide about going back."""
+        return self.can_rewind and submission > self.rewind_after
+
     def to_json(self) -> JsonObject:
         """As the segment header holds them."""
         return {
@@ -77,6 +83,7 @@ class RunOptions:
             "max_rewinds": self.max_rewinds,
             "repeated_failures": self.repeated_failures,
             "jobs_end": self.jobs_end,
+            "rewind_after": self.rewind_after,
             "memory_role": self.memory_role,
             "on_divergence": self.on_divergence.value,
             "settings": self.settings,
@@ -98,6 +105,7 @@ class RunOptions:
             max_rewinds=None if data.get("max_rewinds") is None else _read(data, "max_rewinds", int, 0),
             repeated_failures=_read(data, "repeated_failures", int, REPEATED_FAILURES),
             jobs_end=_read(data, "jobs_end", bool, False),  # noqa: FBT003 (a default)
+            rewind_after=_read(data, "rewind_after", str, ""),
             memory_role=_choice(data, "memory_role", _MemoryRole, _MemoryRole.SYSTEM).value,
             on_divergence=_choice(data, "on_divergence", OnDivergence, OnDivergence.STOP),
             settings=_read(data, "settings", dict, {}),

@@ -24,6 +24,7 @@ options = st.builds(
     max_rewinds=st.none() | st.integers(0, 9),
     repeated_failures=st.integers(1, 9),
     jobs_end=st.booleans(),
+    rewind_after=st.sampled_from(["", "rec_000007"]),
     memory_role=st.sampled_from(ROLES),
     on_divergence=st.sampled_from(OnDivergence),
     settings=st.dictionaries(texts, values, max_size=2),
@@ -51,6 +52,7 @@ def test_what_an_older_run_did_not_write_has_its_default() -> None:
         ("max_rewinds", True),
         ("repeated_failures", "5"),
         ("jobs_end", 1),
+        ("rewind_after", 3),
         ("memory_role", "assistant"),
         ("on_divergence", "live"),
         ("settings", ["a"]),
@@ -66,3 +68,12 @@ def test_what_cannot_be_understood_is_damage(name: str, value: Json) -> None:
 def test_only_the_rewind_strategy_has_the_tools() -> None:
     assert RunOptions(task="t").can_rewind
     assert not RunOptions(task="t", strategy=Strategy.CONTINUE).can_rewind
+
+
+def test_an_agent_is_asked_about_going_back_only_where_it_could() -> None:
+    plain = RunOptions(task="mend")
+    assert plain.asks_for_rewind("rec_000001")
+    continued = RunOptions(task="mend", rewind_after="rec_000009")
+    assert not continued.asks_for_rewind("rec_000009")
+    assert continued.asks_for_rewind("rec_000010")
+    assert not RunOptions(task="mend", strategy=Strategy.CONTINUE).asks_for_rewind("rec_000010")
