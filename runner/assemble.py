@@ -19,7 +19,7 @@ from mettlebench.task import Task
 from mettlebench.verdict import Verdict
 from runner import check
 from runner.cell import Strategy
-from runner.grade import grader, states
+from runner.grade import grader, own_nodes, states
 from runner.order import Order
 from runner.prices import price_of
 from runner.recovery import endpoint_of
@@ -44,7 +44,7 @@ _PROGRESS_OF_ABSENT: tuple[Progress, ...] = ()
 def assemble(trial: Trial, folder: Path, clock: Clock) -> Result:
     """The result of a cell that ended. Raises InfrastructureError where its last state cannot be graded."""
     order, runs = trial.order, trial.runs
-    nodes = [node for run in runs for node in run.timeline().nodes.values()]
+    nodes = [node for run in runs for node in own_nodes(run)]
     verdicts = check.read_verdicts(folder)
     reviews, monitor_tokens = _reviews(order, folder)
     tokens = tokens_of(nodes)
@@ -175,7 +175,7 @@ def _submissions(runs: Sequence[Run], verdicts: Sequence[Verdict]) -> tuple[Subm
     offset = 0
     made = [(attempt, each) for attempt, run in enumerate(runs, 1) for each in run.timeline().submissions()]
     made = made[-len(verdicts) :] if verdicts else []  # those before a recovery's endpoint are not its own
-    sizes = {attempt: sum(len(run.timeline().nodes) for run in runs[: attempt - 1]) for attempt, _ in made}
+    sizes = {attempt: sum(len(own_nodes(run)) for run in runs[: attempt - 1]) for attempt, _ in made}
     repeated = 0
     for (attempt, each), verdict in zip(made, verdicts, strict=True):
         same = bool(found) and found[-1].first_failure == verdict.first_failure
@@ -210,7 +210,7 @@ def _submission(
 
 
 def _place(run: Run, each: Submission) -> int:
-    return sum(uid <= each.record_uid for uid in run.timeline().nodes)
+    return sum(node.record_uid <= each.record_uid for node in own_nodes(run))
 
 
 def _marks(trial: Trial, folder: Path, final: Verdict) -> tuple[Suspicion, ...]:

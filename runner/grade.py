@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentrewind.errors import DamagedError
+from agentrewind.options import RunOptions
 from agentrewind.records import MAIN_WORKSPACE, CommitId, Node
 from agentrewind.run_store import Run
 from agentrewind.workspace.restore import restore_into
@@ -39,7 +40,7 @@ def states(runs: Sequence[Run]) -> tuple[State, ...]:
     offset = 0
     last: CommitId | None = None
     for run in runs:
-        nodes = sorted(run.timeline().nodes.values(), key=lambda node: node.record_uid)
+        nodes = own_nodes(run)
         for place, node in enumerate(nodes):
             before, last = _commits(node)
             if before is not None:
@@ -50,6 +51,15 @@ def states(runs: Sequence[Run]) -> tuple[State, ...]:
     if last is None:
         raise DamagedError("the last node of the run has no snapshot after it; there is nothing to grade")
     return tuple(found)
+
+
+def own_nodes(run: Run) -> list[Node]:
+    """A run's nodes in the order of their ids, without those that it took over from a failed one."""
+    timeline = run.timeline()
+    last = RunOptions.from_json(timeline.header.options).rewind_after
+    return sorted(
+        (node for uid, node in timeline.nodes.items() if uid > last), key=lambda node: node.record_uid
+    )
 
 
 def _commits(node: Node) -> tuple[CommitId | None, CommitId | None]:

@@ -21,6 +21,7 @@ from harness_adapters.scripted_request import ScriptedRequest, text_of
 from mettlebench.steps import Step, reference_steps, violation_steps
 from mettlebench.task import Task
 from runner.experiences import HEADING
+from runner.recovery_text import MARK
 from runner.simulation.profile import Profile, draw
 
 CANDIDATES = "backtrack_candidates"
@@ -74,7 +75,10 @@ def agent_policy(plans: Plans, profile: Profile, seed: int) -> Policy:
             calls = [*calls[: plans.parting], *calls[back + 1 :]]
         choice = _Choice(plans, profile, seed, noted=noted, experiences=_experiences(request))
         can_rewind = form.offers(request) >= {CANDIDATES, COMMIT} and not noted
-        return _say(form, choice.moves(can_rewind=can_rewind), calls, plans)
+        moves = choice.moves(can_rewind=can_rewind)
+        if not noted and (before := _answers_before_recovery(request)) is not None:
+            moves = [*([""] * before), *choice.recovery(can_rewind=can_rewind)]
+        return _say(form, moves, calls, plans)
 
     return answer
 
@@ -98,6 +102,12 @@ class _Choice:
         back = [CANDIDATES, COMMIT] if can_rewind and self.wrong else []
         # what a worker tries going forward: everything again in the right order, then the end of it
         return [*first, SUBMIT, *back, *right, SUBMIT, *([right[-1], SUBMIT] * _TRIES)]
+
+    def recovery(self, *, can_rewind: bool) -> list[str]:
+        """Every move after a failed line of work, for which it is told to find another approach."""
+        right = self._plans.right
+        back = [CANDIDATES, COMMIT] if can_rewind and self.wrong else []
+        return [*back, *right, SUBMIT, *([right[-1], SUBMIT] * _TRIES)]
 
 
 def _say(form: Form, moves: Sequence[str], calls: Sequence[Called], plans: Plans) -> ScriptedAnswer:
@@ -134,6 +144,17 @@ def _went_back(calls: Sequence[Called]) -> int | None:
         n for n, call in enumerate(calls) if call.name == COMMIT and '"error"' not in (call.result or "")
     ]
     return places[-1] if places else None
+
+
+def _answers_before_recovery(request: ScriptedRequest) -> int | None:
+    """How many answers came before the message that told of a failed line of work; None without one."""
+    answers = 0
+    for message in request.messages:
+        if message.get("role") == "assistant":
+            answers += 1
+        elif MARK in text_of(message):
+            return answers
+    return None
 
 
 def _experiences(request: ScriptedRequest) -> int:
