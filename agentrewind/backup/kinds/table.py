@@ -18,6 +18,7 @@ KINDS = {
     "crontab": "agentrewind.backup.kinds.crontab:Crontab",
     "postgresql": "agentrewind.backup.kinds.postgresql:PostgresDatabase",
     "sqlite": "agentrewind.backup.kinds.sqlite:SqliteDatabase",
+    "database": "agentrewind.backup.kinds.database:MigratedDatabase",
     "kubernetes": "agentrewind.backup.kinds.kubernetes:KubernetesObjects",
     "imap": "agentrewind.backup.kinds.imap:ImapFolders",
     "command": "agentrewind.backup.kinds.command:CommandOutput",
