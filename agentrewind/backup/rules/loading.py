@@ -116,7 +116,7 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: _is_text(value) and bool(re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", value)),
         "must be family.name in small letters, digits and hyphens",
     ),
-    "kind": (lambda value: value in KINDS, f"must be one of {', '.join(KINDS)}"),
+    "kind": (lambda value: isinstance(value, str) and value in KINDS, f"must be one of {', '.join(KINDS)}"),
     "tier": (lambda value: value in ("rewrite", "pair", "snapshot"), "must be rewrite, pair or snapshot"),
     "program": (_is_words, "must be a list of names"),
     "tool": (_is_words, "must be a list of names"),
@@ -149,7 +149,7 @@ def _problems(table: Any, seen: set[str]) -> list[tuple[str, str]]:
         found.append(("", "exactly one of program, tool and redirect = true has to say what the rule is for"))
     if "program" not in table:
         found += [(key, f"{key} needs program") for key in _FOR_COMMANDS if key in table]
-    if table.get("id") in seen:
+    if isinstance(table.get("id"), str) and table["id"] in seen:
         found.append(("id", f"id {table['id']} stands twice"))
     return found
 
