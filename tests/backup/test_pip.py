@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -130,6 +131,15 @@ def test_an_environment_inside_the_workspace_is_the_snapshots_business(
 ) -> None:
     inside = Context(cwd=context.cwd, env=context.env, home=context.home, workspace=environment.parent)
     assert kind_of("pip").targets(command("pip install x", context.cwd), {}, inside) == ()
+
+
+def test_a_script_that_stands_for_pip_is_asked(environment: Path, context: Context, tmp_path: Path) -> None:
+    shim = tmp_path / "shims" / "pip"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/usr/bin/env bash\nexec {shlex.quote(str(environment))}/bin/pip "$@"\n')
+    shim.chmod(0o755)
+    [target] = kind_of("pip").targets(command(f"{shim} install x", tmp_path), {}, context)
+    assert str(environment) in target.name
 
 
 @pytest.mark.parametrize(

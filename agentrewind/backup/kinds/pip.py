@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from hashlib import sha256
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import orjson
 
-from agentrewind.backup.kind import Captured, Outcome, Parameters, Store, UnclearError
+from agentrewind.backup.kind import Captured, CaptureError, Outcome, Parameters, Store, UnclearError
 from agentrewind.backup.kinds import pip_restore as restoring
 from agentrewind.backup.kinds.pip_distributions import Distribution, listed, manifest_of, packed
+from agentrewind.backup.programs import run
 from agentrewind.backup.values import Command, Context, Target
 from agentrewind.records import Json
 
@@ -107,7 +109,7 @@ def _python(command: Command, words: list[str], context: Context) -> Path:
         if word.startswith("--python="):
             return _resolve(word.partition("=")[2], command, path)
     found = _resolve(program, command, path)
-    return _shebang(found) if command.name.startswith("pip") else found
+    return _shebang(found, context) if command.name.startswith("pip") else found
 
 
 def _of_uv(command: Command, words: list[str], context: Context, path: str | None) -> Path:
@@ -139,7 +141,7 @@ def _resolve(program: str, command: Command, path: str | None) -> Path:
     return Path(where)
 
 
-def _shebang(script: Path) -> Path:
+def _shebang(script: Path, context: Context) -> Path:
     """The interpreter of pip's start script."""
     try:
         with script.open("rb") as file:
@@ -154,9 +156,21 @@ def _shebang(script: Path) -> Path:
         # where a path is long or has a space, pip writes a shell script whose second line names it
         words = shlex.split(second)
         interpreter = words[1] if len(words) > 1 and words[0] == "exec" else ""
-    if not interpreter or interpreter.split()[0].endswith("/env"):
-        raise UnclearError(f"{script} leaves its Python to the PATH")
+    if not Path(interpreter).name.startswith(("python", "pypy")):
+        return _asked(script, context)
     return Path(interpreter)
+
+
+def _asked(script: Path, context: Context) -> Path:
+    """The interpreter of a pip that another script stands for, as pyenv's do."""
+    try:
+        said = run([str(script), "--version"], context).decode("utf-8", "replace")
+    except CaptureError as error:
+        raise UnclearError(f"{script} does not say which Python it belongs to: {error}") from error
+    found = re.search(r" from (/.*)/lib/(python[0-9.]+)/(?:site|dist)-packages/pip ", said)
+    if found is None:
+        raise UnclearError(f"{script} does not say which Python it belongs to")
+    return Path(found[1]) / "bin" / found[2]
 
 
 def _prefix(python: Path) -> Path:
