@@ -78,15 +78,15 @@ def _call(command: str, tool: str | None) -> ToolCall:
 
 
 def _document(decision: Decision, phrases: list[tuple[str, str]]) -> dict[str, Json]:
-    targets: list[Json] = [
-        {"kind": target.kind, "name": target.name, "captures": captured, "restore": restored}
-        for target, (captured, restored) in zip(decision.targets, phrases, strict=True)
-    ]
+    targets: list[Json] = [{"kind": target.kind, "name": target.name} for target in decision.targets]
     return {
         "read_only": decision.read_only,
         "tier": decision.tier.value,
+        "rule": decision.rules[0] if decision.rules else None,
         "rules": list(decision.rules),
         "targets": targets,
+        "captures": [captured for captured, _ in phrases],
+        "restore": [restored for _, restored in phrases],
         "uncovered": list(decision.uncovered),
         "untried": list(decision.untried),
         "reason": decision.reason,
