@@ -61,8 +61,9 @@ class Served:
         finally:
             connection.close()
 
-    def get(self, path: str = "", **query: str) -> Answer:
-        """A page or fragment below the viewer's address."""
+    def get(self, path: str = "", fields: Mapping[str, str] | None = None, /, **more: str) -> Answer:
+        """A page or fragment below the viewer's address, with what a query gives."""
+        query = {**(fields or {}), **more}
         return self.raw("GET", f"{self.path}{path}{'?' if query else ''}{urlencode(query)}")
 
     def post(self, path: str, fields: Mapping[str, str], **headers: str) -> Answer:
