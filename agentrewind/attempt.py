@@ -6,7 +6,6 @@ environment only says where.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import suppress
@@ -18,13 +17,14 @@ from agentrewind.capture.install import install_all
 from agentrewind.clock import Clock, SystemClock
 from agentrewind.current import current_gate, set_layer
 from agentrewind.errors import AgentRewindError, DivergenceError, StorageError
-from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, take
+from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, Handover, take
 from agentrewind.layer import Layer
 from agentrewind.opening import Place, live_layer, replay_layer
 from agentrewind.options import RunOptions
 from agentrewind.processes import die_with_parent
 from agentrewind.recorder import Recorder
 from agentrewind.records import MAIN_WORKSPACE, Finished, Note
+from agentrewind.replay_report import Account
 from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.signal import EndReason, LayerSignal
 from agentrewind.run_store import Run
@@ -39,7 +39,7 @@ def main(parent: int | None = None) -> int:
     run, clock = handed.run, SystemClock()
     die_with_parent(handed.supervisor if parent is None else parent)
     if handed.replay is not None:
-        return _replay(run, handed.replay, clock, handed.on_divergence or OnDivergence.STOP)
+        return _replay(handed, handed.replay, clock)
     root = Path(run.timeline().header.workspaces[MAIN_WORKSPACE].root)
     os.chdir(root)
     try:
@@ -122,35 +122,23 @@ def _say(text: str) -> None:
         os.dup2(nowhere, sys.stderr.fileno())
 
 
-def _replay(run: Run, result: Path, clock: Clock, on_divergence: OnDivergence) -> int:
+def _replay(handed: Handover, result: Path, clock: Clock) -> int:
+    layer, account = replaying(handed, result, clock)
+    return account.close(_run_agent(handed.run, layer))
+
+
+def replaying(handed: Handover, result: Path, clock: Clock) -> tuple[Layer, Account]:
+    """The layer of a replay, and the account that is kept of it."""
     warnings: list[str] = []
-    layer = replay_layer(run, clock=clock, warn=warnings.append, on_divergence=on_divergence)
-    return report_replay(layer, _run_agent(run, layer), result, warnings)
-
-
-def report_replay(
-    layer: Layer, outcome: AgentOutcome | Exception | None, result: Path, warnings: list[str]
-) -> int:
-    """Write the result of a replay for the process that asked for it; returns the exit code."""
-    error = layer.latch.error
-    report: dict[str, object] = {
-        "served": layer.served,
-        "live": 0,
-        "remaining": layer.remaining,
-        "divergence": None,
-        "warnings": warnings,
-        "error": None,
-    }
-    if isinstance(error, DivergenceError):
-        report["divergence"] = {"record_uid": error.record_uid, "difference": error.difference}
-    elif error is not None:
-        report["error"] = str(error)
-    elif isinstance(outcome, Exception):
-        report["error"] = f"{type(outcome).__name__}: {outcome}"
-    elif isinstance(outcome, AgentOutcome):
-        report["state"] = outcome.state
-    result.write_text(json.dumps(report))
-    return error.exit_code if error is not None else 0
+    layer = replay_layer(
+        handed.run,
+        clock=clock,
+        warn=warnings.append,
+        on_divergence=handed.on_divergence or OnDivergence.STOP,
+    )
+    account = Account(layer=layer, result=result, debug_at=handed.debug_at, warnings=warnings)
+    layer.gate.on_served = account.served
+    return layer, account
 
 
 def leave(code: int) -> NoReturn:

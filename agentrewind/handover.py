@@ -20,6 +20,7 @@ CLAIM = "AGENTREWIND_CLAIM"
 PATH_BEFORE = "AGENTREWIND_PYTHONPATH"
 ON_DIVERGENCE = "AGENTREWIND_ON_DIVERGENCE"
 REPLAY_RESULT = "AGENTREWIND_REPLAY"
+DEBUG_AT = "AGENTREWIND_DEBUG_AT"
 
 EXIT_REWIND = 75
 """Exit code of an agent process that ended for a rewind."""
@@ -39,6 +40,7 @@ class Handover:
 
     Attributes:
         replay: where the result of a replay goes; None in a live process.
+        debug_at: the node at which a replay opens the debugger.
         secrets: values of the environment that look like credentials and are kept out of the log.
         environment: what the agent's own programs are given.
     """
@@ -49,6 +51,7 @@ class Handover:
     on_divergence: OnDivergence | None
     replay: Path | None
     secrets: tuple[str, ...]
+    debug_at: str | None = None
     environment: Mapping[str, str]
 
 
@@ -61,6 +64,7 @@ def take() -> Handover:
     supervisor = int(os.environ.pop(SUPERVISOR))
     chosen = os.environ.pop(ON_DIVERGENCE, None)
     replay = os.environ.pop(REPLAY_RESULT, None)
+    debug_at = os.environ.pop(DEBUG_AT, None)
     # the path and the fixed hash seed were for this interpreter only
     _put_back("PYTHONPATH", os.environ.pop(PATH_BEFORE, None))
     _put_back("PYTHONHASHSEED", os.environ.pop(HASH_SEED, None))
@@ -70,6 +74,7 @@ def take() -> Handover:
         supervisor=supervisor,
         on_divergence=OnDivergence(chosen) if chosen else None,
         replay=Path(replay) if replay else None,
+        debug_at=debug_at,
         secrets=tuple(
             value
             for name, value in os.environ.items()

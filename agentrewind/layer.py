@@ -372,6 +372,7 @@ class Layer:
         return ToolResult(value=node.output, record_uid=node.record_uid, served=False)
 
     def _served(self, node: ToolNode) -> ToolResult:
+        self.gate.on_served(node)
         if node.error is not None:
             with self.gate.stopping():
                 error = rebuild_exception(node.error)

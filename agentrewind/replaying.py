@@ -8,59 +8,51 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentrewind.errors import DamagedError, DivergenceError, HarnessError, ProtectedError, UsageError
-from agentrewind.handover import CLAIM, REPLAY_RESULT
+from agentrewind.errors import DamagedError, HarnessError, ProtectedError, UsageError
+from agentrewind.handover import CLAIM, DEBUG_AT, REPLAY_RESULT
 from agentrewind.launch import Launch, compose
 from agentrewind.manual_history import state_at
 from agentrewind.opening import Place
 from agentrewind.options import RunOptions
 from agentrewind.processes import RUN_VARIABLE
-from agentrewind.records import MAIN_WORKSPACE, JsonObject, LlmNode, RecordUid, ToolNode
+from agentrewind.records import JsonObject, RecordUid
+from agentrewind.replay_outcome import Replay, read_report
 from agentrewind.replayer import OnDivergence
 from agentrewind.replaying_enclosure import EXIT_NO_ENCLOSURE
+from agentrewind.run_files import declared_root, open_snapshots
 from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.restore import restore_into
-from agentrewind.workspace.roots import workspace_directory
-from agentrewind.workspace.snapshots import SnapshotStore
 
 _SECRET_ENDINGS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
-_ENDED = ("accepted", "rejected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """What came of a replay. `served` counts nodes; `reached` names the node before which it stopped."""
+class Terminal:
+    """Lends the person's own input and output to the child, which opens the debugger at `node`.
 
-    served: int
-    divergence: DivergenceError | None
-    state: str | None
-    remaining: int
-    warnings: tuple[str, ...]
-    reached: RecordUid | None = None
+    With `plain_output` the child's output goes to standard error, so that ours stays free for a document.
+    """
 
-    def to_json(self) -> JsonObject:
-        """As `replay --json` prints it."""
-        found = self.divergence
-        return {
-            "served": self.served,
-            "live": 0,
-            "divergence": None
-            if found is None
-            else {"record_uid": found.record_uid, "difference": found.difference},
-            "state": self.state,
-            "remaining": self.remaining,
-            "until": self.reached,
-            "warnings": list(self.warnings),
-        }
+    node: str
+    plain_output: bool = False
+
+    def run(self, command: list[str], environment: Mapping[str, str]) -> int:
+        """Wait for the child; the keyboard's interrupt is its business meanwhile."""
+        output = sys.stderr if self.plain_output else None
+        before = signal.signal(signal.SIGINT, lambda *_: None)
+        try:
+            return subprocess.run(command, env=environment, stdout=output, check=False).returncode
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 def replay_run(
@@ -70,11 +62,13 @@ def replay_run(
     environment: Mapping[str, str],
     until: str | None = None,
     on_divergence: OnDivergence = OnDivergence.STOP,
+    terminal: Terminal | None = None,
 ) -> Replay:
     """Run the current path again, every call answered from the log; the workspace is not touched.
 
     The environment is the child's; credentials in it are replaced by useless values. With `until` the
-    replay stops before that node, which must lie on the current path.
+    replay stops before that node, which must lie on the current path; with `terminal` the debugger opens
+    inside the harness at another one.
 
     Raises:
         DamagedError: the log has a gap on the path, or the first snapshot cannot be read.
@@ -89,13 +83,17 @@ def replay_run(
     nodes = [node for node in path if stop is None or node.record_uid < stop]
     if not nodes:
         raise UsageError("there is nothing to replay: the run holds no call before that point")
+    if terminal is not None and terminal.node not in {node.record_uid for node in nodes}:
+        timeline.node(terminal.node)
+        raise UsageError(f"{terminal.node} is not replayed, so that no debugger could open there")
     root = _root(timeline)
     with tempfile.TemporaryDirectory(prefix="agentrewind-replay-") as folder:
         scratch = Path(folder).resolve()
-        _write_scratch(timeline, nodes[0].record_uid, home=home, root=root, into=scratch / "workspace")
+        _write_scratch(timeline, nodes[0].record_uid, home=home, into=scratch / "workspace")
         copy = _copy_run(run, timeline, stop, into=scratch / "home" / "runs" / run.run_id)
-        report = _run_child(scratch, copy, root=root, environment=environment, on_divergence=on_divergence)
-    return _read(report, timeline, nodes=nodes, stop=stop)
+        launch = _launch(scratch, copy, root=root, environment=environment, on_divergence=on_divergence)
+        report = _run_child(scratch, launch, copy, root=root, terminal=terminal)
+    return read_report(report, timeline, nodes=nodes, stop=stop)
 
 
 def _on_path(timeline: Timeline, until: str) -> RecordUid:
@@ -106,10 +104,7 @@ def _on_path(timeline: Timeline, until: str) -> RecordUid:
 
 
 def _root(timeline: Timeline) -> Path:
-    declaration = timeline.header.workspaces.get(MAIN_WORKSPACE)
-    if declaration is None:
-        raise DamagedError(f"the header of run {timeline.header.run_id} names no workspace")
-    root = Path(declaration.root)
+    root = declared_root(timeline)
     if not root.is_dir():
         raise ProtectedError(
             f"the run saw its workspace at {root}, and there is no such folder here over which a copy could "
@@ -118,12 +113,9 @@ def _root(timeline: Timeline) -> Path:
     return root
 
 
-def _write_scratch(timeline: Timeline, first: RecordUid, *, home: Path, root: Path, into: Path) -> None:
+def _write_scratch(timeline: Timeline, first: RecordUid, *, home: Path, into: Path) -> None:
     commit = state_at(timeline, first, after=False)
-    store = workspace_directory(home, root) / "snapshots.git"
-    if not store.is_dir():
-        raise DamagedError(f"the snapshots of workspace {root} are gone: there is no {store}")
-    with closing(SnapshotStore.open(store)) as snapshots:
+    with open_snapshots(timeline, home) as snapshots:
         restore_into(snapshots, commit, into)
 
 
@@ -151,10 +143,9 @@ def _offset(run: Run, segment: int, uid: RecordUid) -> int:
 
 
 def _run_child(
-    scratch: Path, copy: Path, *, root: Path, environment: Mapping[str, str], on_divergence: OnDivergence
+    scratch: Path, launch: Launch, copy: Path, *, root: Path, terminal: Terminal | None
 ) -> JsonObject:
     result, log = scratch / "result.json", scratch / "agent.log"
-    launch = _launch(scratch, copy, root=root, environment=environment, on_divergence=on_divergence)
     launch.environment[REPLAY_RESULT] = str(result)
     enclosure = [sys.executable, "-P", "-m", "agentrewind.replaying_enclosure"]
     if RunOptions.from_json(Run(copy).timeline().header.options).command:
@@ -162,17 +153,22 @@ def _run_child(
         enclosure.append("--seal")
         (scratch / "tmp").mkdir()
         launch.environment["TMPDIR"] = str(scratch / "tmp")
-    with log.open("wb") as output:
-        finished = subprocess.run(
-            [*enclosure, str(scratch / "workspace"), str(root), *launch.command],
-            env=launch.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-    words = log.read_text(encoding="utf-8", errors="replace").strip()
-    if finished.returncode == EXIT_NO_ENCLOSURE:
+    command = [*enclosure, str(scratch / "workspace"), str(root), *launch.command]
+    if terminal is None:
+        with log.open("wb") as output:
+            code = subprocess.run(
+                command,
+                env=launch.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            ).returncode
+    else:
+        launch.environment[DEBUG_AT] = terminal.node
+        code = terminal.run(command, launch.environment)
+    words = log.read_text(encoding="utf-8", errors="replace").strip() if log.exists() else "see above"
+    if code == EXIT_NO_ENCLOSURE:
         raise ProtectedError(
             f"a copy cannot be laid over {root} here ({words}), and the real workspace is never used for a "
             "replay; it needs root or user namespaces"
@@ -180,9 +176,7 @@ def _run_child(
     try:
         report: JsonObject = json.loads(result.read_bytes())
     except (OSError, ValueError) as error:
-        raise HarnessError(
-            f"the replay ended with code {finished.returncode} and left no result: {words[-800:]}"
-        ) from error
+        raise HarnessError(f"the replay ended with code {code} and left no result: {words[-800:]}") from error
     return report
 
 
@@ -209,51 +203,3 @@ def _launch(
         return launch
     # the enclosure is a Python process as well, and it is the script that has to join
     return replace(launch, command=["env", f"{CLAIM}={claim}", *launch.command])
-
-
-def _read(
-    report: JsonObject, timeline: Timeline, *, nodes: list[LlmNode | ToolNode], stop: RecordUid | None
-) -> Replay:
-    served, remaining = _count(report, "served"), _count(report, "remaining")
-    divergence = _divergence(report)
-    unfinished = stop is not None or timeline.state() not in _ENDED
-    if divergence is not None and divergence.record_uid is None and remaining == 0 and unfinished:
-        # what the harness asked for next is what the log, as far as it goes, does not hold
-        divergence = None
-    elif divergence is None and remaining:
-        divergence = _stopped_short(nodes, remaining)
-    error = report.get("error")
-    if isinstance(error, str) and divergence is None and not (remaining == 0 and unfinished):
-        raise HarnessError(f"the harness failed in the replay: {error}")
-    warnings, state = report.get("warnings"), report.get("state")
-    return Replay(
-        served=served,
-        divergence=divergence,
-        state=state if isinstance(state, str) else None,
-        remaining=remaining,
-        warnings=tuple(str(each) for each in warnings) if isinstance(warnings, list) else (),
-        reached=stop,
-    )
-
-
-def _divergence(report: JsonObject) -> DivergenceError | None:
-    found = report.get("divergence")
-    if not isinstance(found, dict):
-        return None
-    uid = found.get("record_uid")
-    return DivergenceError(
-        record_uid=uid if isinstance(uid, str) else None, difference=str(found.get("difference"))
-    )
-
-
-def _stopped_short(nodes: list[LlmNode | ToolNode], remaining: int) -> DivergenceError:
-    answers = [node for node in nodes if isinstance(node, LlmNode)]
-    return DivergenceError(
-        record_uid=answers[-remaining].record_uid,
-        difference=f"the harness ended, and {remaining} recorded call(s) were never asked for",
-    )
-
-
-def _count(report: JsonObject, name: str) -> int:
-    value = report.get(name)
-    return value if isinstance(value, int) else 0

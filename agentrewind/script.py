@@ -8,17 +8,16 @@ import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from agentrewind.attempt import report_replay, write_stop
+from agentrewind.attempt import replaying, write_stop
 from agentrewind.capture.install import install_all
 from agentrewind.clock import SystemClock
 from agentrewind.current import current_gate, set_layer
 from agentrewind.errors import StorageError
 from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, STARTUP, Handover, claim, take
 from agentrewind.layer import Layer
-from agentrewind.opening import Place, live_layer, replay_layer
+from agentrewind.opening import Place, live_layer
 from agentrewind.processes import ancestors, die_with_parent
 from agentrewind.records import MAIN_WORKSPACE
-from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.signal import LayerSignal
 
 
@@ -83,17 +82,11 @@ def _leave(layer: Layer, stack: ExitStack) -> None:
 
 
 def _join_replay(handed: Handover, result: Path) -> None:
-    warnings: list[str] = []
-    layer = replay_layer(
-        handed.run,
-        clock=SystemClock(),
-        warn=warnings.append,
-        on_divergence=handed.on_divergence or OnDivergence.STOP,
-    )
+    layer, account = replaying(handed, result, SystemClock())
     set_layer(layer)
 
     def leave() -> None:
-        _exit(report_replay(layer, None, result, warnings))
+        _exit(account.close(None))
 
     atexit.register(leave)
 

@@ -63,7 +63,8 @@ _DOCUMENTS = {
     "(each `record_uid`, `before`, `after`), `nodes` (by id `does`, `parent`, `answer`), `skipped`.",
     "candidates": "An array of `record_uid`, `step`, `summary`, `tools`, `files`, `memories`, `external`.",
     "replay": "`served`, `live` (0), `divergence` (null, or `record_uid` and `difference`), `state`, "
-    "`remaining`, `until`, `warnings`.",
+    "`remaining`, `until`, `warnings`, `nodes` (served, in order), `unserved` (never asked for), `left` "
+    "(null, or the node at which the debugger was left).",
     "restore": "`created`, `modified`, `deleted`, `kept`, `outside`, `verified` (null on a dry run), "
     "`touched`, `lost_commits`, `commit`, `undone`.",
     "undo": "The fields of `restore`; `undone` says what was taken back.",

@@ -21,7 +21,7 @@ from agentrewind.graph_steps import GraphStep
 from agentrewind.identity import Conversations, Request
 from agentrewind.raised import rebuild_exception, record_exception
 from agentrewind.recorder import LlmFacts, LlmTicket
-from agentrewind.records import ErrorRecord, InputId, JsonObject, LlmNode, RecordUid
+from agentrewind.records import ErrorRecord, InputId, JsonObject, LlmNode, Node, RecordUid
 from agentrewind.redact import drop_credentials
 from agentrewind.replayer import Live, Refuse, Replayer, ServeLlm
 from agentrewind.rewind.memory import Memory
@@ -133,6 +133,7 @@ class Gate:
         on_call: told of every call that goes live, once it is written down as begun.
         at_checkpoint: called once before the one live call of a rewind; verifies the files.
         warn: told what differed where a match was made by position.
+        on_served: told of every recorded node just before the harness gets it, outside of all locks.
     """
 
     latch: Latch
@@ -146,6 +147,7 @@ class Gate:
     on_call: Callable[[RecordUid], None] = lambda uid: None
     at_checkpoint: Callable[[LlmNode], None] = lambda node: None
     warn: Callable[[str], None] = lambda text: None
+    on_served: Callable[[Node], None] = lambda node: None
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _alias: dict[str, str] = field(default_factory=dict)
     _left: deque[tuple[Pending, ErrorRecord]] = field(default_factory=deque)
@@ -323,6 +325,7 @@ class Gate:
             self.records.fail_llm(opened.ticket, opened.facts, opened.describe(error, self.secrets))
 
     def _answer(self, call: Call[T], node: LlmNode) -> T:
+        self.on_served(node)
         if node.error is not None:
             if call.refail is not None:
                 return call.refail(node.error)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pty
+import select
 import shutil
 import subprocess
 import sys
@@ -151,3 +154,108 @@ def test_credentials_do_not_reach_the_replay(desk: Desk, tmp_path: Path) -> None
     done = desk.call("replay", "last", "--json", environment=environment)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "seen").read_text() == "not-needed-in-a-replay"
+
+
+# --- what is told, and the debugger ---
+
+
+@needs_namespaces
+def test_the_report_names_what_was_served_and_what_was_not(rewound: Desk) -> None:
+    document = rewound.json("replay", "last")
+    assert document["nodes"] == [f"rec_{number:06d}" for number in (1, 2, 11, 12, 13, 14)]
+    assert (document["unserved"], document["left"]) == ([], None)
+    assert "rec_000001 and rec_000002, rec_000011 to rec_000014" in rewound.call("replay", "last").stdout
+    _edit_task(rewound.only_run(), b"I am done", b"I am lost")  # nothing that is asked: all the same
+    assert rewound.json("replay", "last")["unserved"] == []
+    _edit_task(rewound.only_run(), b'"counter"', b'"system": "You are huge.", "counter"')
+    document = rewound.json("replay", "last", code=3)
+    assert document["nodes"] == []
+    assert document["unserved"] == [f"rec_{number:06d}" for number in (1, 2, 11, 12, 13, 14)]
+    text = rewound.call("replay", "last").stdout
+    assert "never asked for: rec_000001 and rec_000002, rec_000011 to rec_000014" in text
+    assert "agentrewind show" in text
+
+
+def _on_a_terminal(desk: Desk, keys: str, *arguments: str) -> tuple[str, int]:
+    """What a person sees who types these lines, each at a prompt, and the exit code."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*PROGRAM, "replay", "last", *arguments],
+        env=desk.environment(TERM="dumb"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    lines, shown = keys.splitlines(keepends=True), b""
+    try:
+        while chunk := _read(ours):
+            shown += chunk
+            while lines and shown.count(b"(agentrewind) ") > len(keys.splitlines()) - len(lines):
+                os.write(ours, lines.pop(0).encode())
+        return shown.decode(), process.wait(60)
+    finally:
+        process.kill()
+        os.close(ours)
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536) if select.select([terminal], [], [], 60)[0] else b""
+    except OSError:
+        return b""  # nobody has the other end any more
+
+
+@needs_namespaces
+@pytest.mark.parametrize(
+    ("node", "waits", "seen"),
+    [
+        ("rec_000011", "the answer", "p len(messages)"),
+        ("rec_000012", "the result of bash", "p name"),
+    ],
+)
+def test_the_debugger_opens_in_the_harness(told: Desk, node: str, waits: str, seen: str) -> None:
+    before = (tree(told.workspace), tree(told.home), told.live_calls())
+    shown, code = _on_a_terminal(told, f"{seen}\nnext\nwhere\nquit\n", "--pdb", node)
+    assert f"{node}: the harness waits for {waits}" in shown
+    assert "tiny.py" in shown.partition("(agentrewind)")[0]
+    assert ("4" if "answer" in waits else "'bash'") in shown.partition(seen)[2].partition("next")[0]
+    assert f"left in the debugger at {node}" in shown
+    assert code == 0
+    assert (tree(told.workspace), tree(told.home), told.live_calls()) == before
+
+
+@needs_namespaces
+def test_after_the_debugger_the_replay_goes_on(told: Desk) -> None:
+    shown, code = _on_a_terminal(told, "continue\n", "--pdb", "rec_000011")
+    assert "6 calls served from the log, none made" in shown
+    assert code == 0
+    stepped, code = _on_a_terminal(told, "step\nstep\nnext\ncontinue\n", "--pdb", "rec_000011")
+    assert "agentrewind/layer.py" not in stepped
+    assert "agentrewind/capture" not in stepped
+    assert "6 calls served from the log, none made" in stepped
+    assert code == 0
+
+
+@needs_namespaces
+def test_without_a_terminal_the_debugger_reads_what_it_is_given(told: Desk) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "replay", "last", "--pdb", "rec_000002", "--json"],
+        env=told.environment(),
+        input="p 6 * 7\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["left"], document["nodes"]) == ("rec_000002", ["rec_000001", "rec_000002"])
+    assert "42" in done.stderr
+
+
+def test_no_debugger_opens_off_the_path(told: Desk) -> None:
+    assert "not replayed" in told.json("replay", "last", "--pdb", "rec_000004", code=2)["error"]["message"]
+    assert "no node" in told.json("replay", "last", "--pdb", "rec_99", code=2)["error"]["message"]
+    late = told.call("replay", "last", "--until", "rec_000002", "--pdb", "rec_000012")
+    assert late.returncode == 2

@@ -15,7 +15,8 @@ import pytest
 from agentrewind.adapters import ADAPTERS
 from agentrewind.launch import OFFLINE_SETTINGS
 from agentrewind.records import LlmNode, ToolNode
-from agentrewind.replaying import Replay, replay_run
+from agentrewind.replay_outcome import Replay
+from agentrewind.replaying import replay_run
 from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest, Step
 from tests.adapters.code_steps import story
 from tests.contracts.dialects import VARIANTS, Call, Variant
