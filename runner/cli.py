@@ -23,6 +23,7 @@ COMMANDS = {
     "batch": ("runner.commands.batch:batch", "Run a whole campaign, or go on with one."),
     "status": ("runner.commands.status:status", "Show how a campaign stands."),
     "cancel": ("runner.commands.status:cancel", "End a campaign, or some of its cells."),
+    "report": ("runner.report.command:report", "Write what a campaign found: page, tables, plots."),
     "regrade": ("runner.commands.regrade:regrade", "Judge finished cells again, by their snapshots."),
 }
 """Name, where it is, and its short help."""

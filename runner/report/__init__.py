@@ -1,0 +1,1 @@
+"""What a campaign found: tables, plots and pages made from its results."""
