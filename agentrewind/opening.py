@@ -127,6 +127,9 @@ def live_layer(
         if not point.fresh:
             recorder.write(Resumed(at=clock.now(), detail=point.mode.value))
 
+        for text in files.recovered:
+            recorder.write(Note(topic="store", text=text, at=clock.now()))
+            warn(text)
         backups = _backups(place, options, clock, environment or {})
 
         def note(text: str) -> None:

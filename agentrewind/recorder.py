@@ -61,6 +61,7 @@ class Snapshots(Protocol):
 
     def snapshot(self, *, label: str, hurried: bool) -> Captured: ...
     def changes(self, before: CommitId, after: CommitId) -> tuple[Change, ...]: ...
+    def catch_up(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +153,7 @@ class Recorder:
         self._running: set[RecordUid] = set()
         self._retry: _Retry | None = None
         self._lock = threading.RLock()
+        self._catching_up: Future[None] | None = None
         self._camera = ThreadPoolExecutor(max_workers=1, thread_name_prefix="snapshot")
 
     def expect_nothing_of(self, uids: Iterable[RecordUid]) -> None:
@@ -181,13 +183,18 @@ class Recorder:
                 processes=self._processes(),
             )
             self._journal.append(started, durable=True)
+            if self._catching_up is not None and self._catching_up.done():
+                self._catching_up.result()
+            before = self._camera.submit(self.settle, f"before {uid}")
+            # waits for the disk while the model answers, instead of before the next tool
+            self._catching_up = self._camera.submit(self._snapshots.catch_up)
             return LlmTicket(
                 record_uid=uid,
                 input_id=input_id,
                 attempt=attempt,
                 created_at=started.at,
                 began=self._clock.monotonic(),
-                before=self._camera.submit(self.settle, f"before {uid}"),
+                before=before,
             )
 
     def end_llm(self, ticket: LlmTicket, facts: LlmFacts, output: JsonObject) -> LlmNode:

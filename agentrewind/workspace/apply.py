@@ -17,6 +17,7 @@ from agentrewind.workspace.attributes import Attributes, Place, at, read_attribu
 from agentrewind.workspace.contents import PIECE, ZERO_PIECE
 from agentrewind.workspace.inventory import FileEntry
 from agentrewind.workspace.open_path import OPEN_DIRECTORY
+from agentrewind.workspace.pack_writer import write_all
 from agentrewind.workspace.policy import TEMPORARY_PREFIX
 from agentrewind.workspace.removal import names_below, remove_all
 from agentrewind.workspace.steps import (
@@ -198,7 +199,7 @@ class Applier:
         handle = os.open(name, _CREATE, 0o600, dir_fd=parent)
         try:
             if entry.pieces is None:
-                _write_all(handle, self._store.blob(entry.oid))
+                write_all(handle, self._store.blob(entry.oid))
             else:
                 self._fill_pieces(handle, entry.pieces)
             # before the mode, which may forbid it; a list of the directory's may have been inherited
@@ -214,7 +215,7 @@ class Applier:
             if item.oid == ZERO_PIECE:
                 end = os.lseek(handle, PIECE, os.SEEK_CUR)
             else:
-                _write_all(handle, self._store.blob(item.oid))
+                write_all(handle, self._store.blob(item.oid))
                 end = os.lseek(handle, 0, os.SEEK_CUR)
         os.ftruncate(handle, end)
 
@@ -307,9 +308,3 @@ def _alike(entry: FileEntry, status: os.stat_result) -> bool:
 
 def _set_time(name: bytes, mtime_ns: int, parent: int) -> None:
     os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=parent, follow_symlinks=False)
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]

@@ -15,6 +15,7 @@ from agentrewind.errors import DamagedError
 from agentrewind.records import JsonObject
 from agentrewind.workspace.objects import COMMIT, MODE_DIRECTORY, TREE, decode_index, index_ids
 from agentrewind.workspace.pack_writer import TEMPORARY, PackWriter, storage_errors
+from agentrewind.workspace.power import LOSSES, LOST
 from agentrewind.workspace.snapshots import SnapshotStore
 
 MANY = 48
@@ -165,7 +166,8 @@ def _rewrite(store: SnapshotStore, names: Iterable[str], live: set[bytes] | None
                     written.add(oid)
                     writer.add_raw(oid, data)
             done.append(name)
-        published = writer.publish()
+        # before the packs go that it stands for
+        published = writer.publish(durable=True)
     finally:
         writer.abandon()
     _remove(store, [name for name in done if published is None or name != published.name])
@@ -209,7 +211,7 @@ def _sweep(store: SnapshotStore) -> Iterator[str]:
     with storage_errors(store.git_dir):
         for path in sorted(store.packs.iterdir()):
             orphan = path.suffix == ".pack" and not path.with_suffix(".idx").exists()
-            if path.name.startswith(TEMPORARY) or orphan:
+            if path.name.startswith(TEMPORARY) or orphan or path.suffix == LOST:
                 path.unlink()
                 yield path.name
         for path in sorted(store.git_dir.rglob(".tmp-*")):
@@ -217,3 +219,4 @@ def _sweep(store: SnapshotStore) -> Iterator[str]:
             yield path.name
         for path in sorted(store.git_dir.glob("stat-cache-*")):
             path.unlink()
+        (store.git_dir / LOSSES).unlink(missing_ok=True)

@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
+from agentrewind.durable import sync_directory
 from agentrewind.errors import StorageError
 from agentrewind.workspace.objects import IndexEntry, encode_index, object_id, pack_entry, pack_header
 
@@ -33,7 +33,7 @@ class PackWriter:
         self._buffer: list[bytes | memoryview] = []
         self._buffered = 0
         self._offset = len(pack_header(0))
-        self._file: BinaryIO | None = None
+        self._file: int | None = None
         self._path: Path | None = None
 
     def add(self, kind: int, data: bytes) -> bytes:
@@ -67,8 +67,10 @@ class PackWriter:
         """The objects added so far, until `abandon`."""
         return self._entries.keys()
 
-    def publish(self) -> Path | None:
+    def publish(self, *, durable: bool = False) -> Path | None:
         """Move the pack into the store and return its path without suffix; None if nothing was added.
+
+        One that is durable outlasts a power failure once this returns.
 
         Raises:
             StorageError: it could not be written; nothing of it is left.
@@ -77,7 +79,7 @@ class PackWriter:
             return None
         try:
             with storage_errors(self._directory):
-                return self._publish()
+                return self._publish(durable=durable)
         except BaseException:
             self.abandon()
             raise
@@ -85,7 +87,7 @@ class PackWriter:
     def abandon(self) -> None:
         """Throw away what was collected."""
         if self._file is not None:
-            self._file.close()
+            os.close(self._file)
             self._file = None
         if self._path is not None:
             self._path.unlink(missing_ok=True)
@@ -93,18 +95,17 @@ class PackWriter:
         self._buffer.clear()
         self._entries.clear()
 
-    def _flush(self) -> BinaryIO:
+    def _flush(self) -> int:
         if self._file is None:
-            handle, name = tempfile.mkstemp(prefix=TEMPORARY, dir=self._directory)
+            self._file, name = tempfile.mkstemp(prefix=TEMPORARY, dir=self._directory)
             self._path = Path(name)
-            self._file = os.fdopen(handle, "w+b", buffering=0)
-            _write(self._file, pack_header(0))
-        _write(self._file, b"".join(self._buffer))
+            write_all(self._file, pack_header(0))
+        write_all(self._file, b"".join(self._buffer))
         self._buffer.clear()
         self._buffered = 0
         return self._file
 
-    def _publish(self) -> Path:
+    def _publish(self, *, durable: bool) -> Path:
         header = pack_header(len(self._entries))
         if self._file is None:
             body = header + b"".join(self._buffer)
@@ -114,38 +115,54 @@ class PackWriter:
         else:
             file = self._flush()
             checksum = _rehash(file, header)
-            _write(file, checksum)
-        file.seek(0)
-        _write(file, header)
+            write_all(file, checksum)
+        os.lseek(file, 0, os.SEEK_SET)
+        write_all(file, header)
         assert self._path is not None
         target = self._directory / f"pack-{checksum.hex()}"
         index = self._path.with_name(self._path.name + ".idx")
         try:
-            index.write_bytes(encode_index(self._entries.values(), checksum))
+            write_new(index, encode_index(self._entries.values(), checksum), durable=durable)
+            if durable:
+                os.fsync(file)
             # the index last: a pack without one is not part of the store yet
             self._path.rename(target.with_suffix(".pack"))
             index.rename(target.with_suffix(".idx"))
+            if durable:
+                sync_directory(self._directory)
         except BaseException:
             index.unlink(missing_ok=True)
             raise
         self._path = None
-        file.close()
+        os.close(file)
         self._file = None
         return target
 
 
-def _rehash(file: BinaryIO, header: bytes) -> bytes:
+def _rehash(file: int, header: bytes) -> bytes:
     digest = hashlib.sha1(header, usedforsecurity=False)
-    file.seek(len(header))
-    while block := file.read(1 << 20):
+    position = len(header)
+    while block := os.pread(file, 1 << 20, position):
         digest.update(block)
+        position += len(block)
     return digest.digest()
 
 
-def _write(file: BinaryIO, data: bytes) -> None:
+def write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[file.write(view) :]
+        view = view[os.write(handle, view) :]
+
+
+def write_new(path: Path, data: bytes, *, durable: bool) -> None:
+    """Write a file that only its owner can read; what was under the name is overwritten."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(handle, data)
+        if durable:
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -160,14 +177,14 @@ def storage_errors(directory: Path) -> Iterator[None]:
         ) from error
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Put a file, readable by its owner only, in the place of what is there; whole or not at all."""
     temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
+        write_new(temporary, data, durable=durable)
         temporary.replace(path)
+        if durable:
+            sync_directory(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

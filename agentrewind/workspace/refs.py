@@ -9,9 +9,13 @@ import os
 import re
 from pathlib import Path
 
+from agentrewind.durable import make_directory, sync_directory
 from agentrewind.errors import UsageError
 from agentrewind.records import CommitId
 from agentrewind.workspace.pack_writer import replace_file, storage_errors
+
+SYNCED = "synced"
+"""Here stands for each ref the last snapshot that was made durable."""
 
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"refs(/(?!\.)[A-Za-z0-9._@+=-]+)+")
@@ -30,12 +34,16 @@ def checked_name(name: str) -> str:
 
 def read_refs(git_dir: Path) -> dict[str, CommitId]:
     """All refs and what they name; a loose ref hides a packed one."""
-    found = _packed(git_dir)
-    for path in sorted((git_dir / "refs").rglob("*")):
+    return _packed(git_dir) | _all_loose(git_dir)
+
+
+def _all_loose(base: Path) -> dict[str, CommitId]:
+    found = {}
+    for path in sorted((base / "refs").rglob("*")):
         if path.is_file() and not path.name.startswith(".tmp-"):
             value = _loose(path)
             if value is not None:
-                found[path.relative_to(git_dir).as_posix()] = value
+                found[path.relative_to(base).as_posix()] = value
     return found
 
 
@@ -44,7 +52,7 @@ def read_ref(git_dir: Path, name: str) -> CommitId | None:
     return _loose(git_dir / checked_name(name)) or _packed(git_dir).get(name)
 
 
-def write_ref(git_dir: Path, name: str, commit: CommitId) -> None:
+def write_ref(git_dir: Path, name: str, commit: CommitId, *, durable: bool = False) -> None:
     """Make a ref name a commit.
 
     Raises:
@@ -52,8 +60,25 @@ def write_ref(git_dir: Path, name: str, commit: CommitId) -> None:
     """
     path = git_dir / checked_name(name)
     with storage_errors(git_dir):
+        if durable:
+            make_directory(path.parent)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(path, commit.encode() + b"\n")
+        replace_file(path, commit.encode() + b"\n", durable=durable)
+
+
+def write_synced(git_dir: Path, name: str, commit: CommitId) -> None:
+    """Note, durably, that a ref and all it led to when it named this commit outlast a power failure."""
+    path = git_dir / SYNCED / checked_name(name)
+    with storage_errors(git_dir):
+        if (git_dir / name).parent.is_dir():  # or the git program put the refs into one file
+            sync_directory((git_dir / name).parent)
+        make_directory(path.parent)
+        replace_file(path, commit.encode() + b"\n", durable=True)
+
+
+def read_synced(git_dir: Path) -> dict[str, CommitId]:
+    """For each ref what was durable under it when somebody last saw to that."""
+    return _all_loose(git_dir / SYNCED)
 
 
 def delete_ref(git_dir: Path, name: str) -> None:
@@ -64,6 +89,7 @@ def delete_ref(git_dir: Path, name: str) -> None:
         if len(kept) != len(lines):
             replace_file(git_dir / "packed-refs", "".join(f"{line}\n" for line in kept).encode())
         (git_dir / checked_name(name)).unlink(missing_ok=True)
+        (git_dir / SYNCED / name).unlink(missing_ok=True)
 
 
 def _loose(path: Path) -> CommitId | None:

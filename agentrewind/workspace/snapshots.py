@@ -76,11 +76,13 @@ class CommitLinks:
 class SnapshotStore:
     """The snapshots of one workspace; safe to be used by several processes at once.
 
-    Use `open`. Writers share a lock that only `exclusively` (for gc) keeps out.
+    Use `open`. Writers share a lock that only `exclusively` (for gc) keeps out. `unsynced` names the packs
+    that were published here and may not outlast a power failure yet.
     """
 
     def __init__(self, git_dir: Path) -> None:
         self.git_dir = git_dir
+        self.unsynced: set[str] = set()
         self.packs = git_dir / "objects" / "pack"
         self._lock_path = git_dir / "agentrewind.lock"
         self._open_packs: dict[str, Pack] = {}
@@ -211,6 +213,7 @@ class SnapshotStore:
         pack = writer.publish()
         if pack is not None:
             self._register(pack.name, writer.ids)
+            self.unsynced.add(pack.name)
 
     def contains(self, oid: bytes) -> bool:
         return oid in self._where
@@ -364,9 +367,9 @@ class SnapshotStore:
         """What a ref names, None where there is no such ref."""
         return refs.read_ref(self.git_dir, name)
 
-    def set_ref(self, name: str, commit: CommitId) -> None:
+    def set_ref(self, name: str, commit: CommitId, *, durable: bool = False) -> None:
         """Make a ref name a commit."""
-        refs.write_ref(self.git_dir, name, commit)
+        refs.write_ref(self.git_dir, name, commit, durable=durable)
 
     def delete_ref(self, name: str) -> None:
         """Forget a ref; its snapshots may be dropped by the next gc. An absent ref is no error."""

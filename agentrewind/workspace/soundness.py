@@ -1,17 +1,18 @@
-"""Checks a store: every object that a ref leads to is there and is what its id says."""
+"""Checks a store: every object that a ref leads to is there and is what its id says, and nothing was lost."""
 
 from __future__ import annotations
 
 from agentrewind.errors import AgentRewindError
 from agentrewind.records import CommitId
 from agentrewind.workspace.objects import KIND_NAMES, MODE_DIRECTORY, TREE, object_id
+from agentrewind.workspace.power import losses
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.views import shown
 
 
 def verify(store: SnapshotStore) -> list[str]:
     """Every damage in words, each naming the ref or commit and the path; empty for a sound store."""
-    damages: list[str] = []
+    damages = losses(store)
     checked: set[bytes] = set()
     for name, tip in sorted(store.refs().items()):
         pending = [tip]

@@ -14,12 +14,13 @@ from agentrewind.clock import Clock
 from agentrewind.errors import DamagedError, StorageError, UsageError
 from agentrewind.records import Change, CommitId
 from agentrewind.workspace.inventory import Inventory
-from agentrewind.workspace.maintenance import consolidate
+from agentrewind.workspace.maintenance import MANY, consolidate
 from agentrewind.workspace.objects import BLOB, object_id
 from agentrewind.workspace.open_path import OPEN_DIRECTORY
 from agentrewind.workspace.plan import Refused
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.policy_text import encode_policy
+from agentrewind.workspace.power import recover, sync
 from agentrewind.workspace.refresh import Refresher, Tally
 from agentrewind.workspace.repositories import lost_commits
 from agentrewind.workspace.restore import RestoreReport, carry_out, make_plan
@@ -30,6 +31,7 @@ from agentrewind.workspace.trees import DirectoryIds, write_trees
 from agentrewind.workspace.views import shown
 
 _SAVE_SHARE = 0.01
+_TOO_MANY_PACKS = 4 * MANY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,9 @@ class Workspace:
         clock: dates the snapshots.
         watch: whether to ask the kernel what changed, where it can tell; without, results are the same.
 
+    Attributes:
+        recovered: what a power failure since the last time took from the store, in words.
+
     Raises:
         UsageError: the root cannot be opened.
     """
@@ -80,6 +85,7 @@ class Workspace:
         self._ref = ref
         self._clock = clock
         self._lock = RLock()
+        self.recovered = recover(store)
         self._tip = store.ref(ref)
         try:
             self._root = os.open(root, OPEN_DIRECTORY)
@@ -93,6 +99,7 @@ class Workspace:
         self._history: set[CommitId] = set()
         self._wanted: CommitId | None = None
         self._saved: CommitId | None = None
+        self._synced: tuple[str, CommitId] | None = None
         self._save_due = float("-inf")
         self._inventory = Inventory()
         self._last: Snapshot | None = None
@@ -116,10 +123,33 @@ class Workspace:
                 # ids of objects that were never stored must not be taken for stored ones
                 self._start_over()
                 raise
-            self._tidy()
+            if len(self._store.pack_names()) > _TOO_MANY_PACKS:
+                self._tidy()
             if self._saved != taken.commit and self._clock.monotonic() >= self._save_due:
                 self._save()
             return taken
+
+    def catch_up(self) -> None:
+        """Do what can wait until nobody waits: make the snapshots durable, put small packs together.
+
+        Others may take snapshots while this waits for the disk.
+
+        Raises:
+            StorageError: the snapshots since the last time may not outlast a power failure.
+        """
+        self._sync()
+        with self._lock, self._store.writing():
+            self._tidy()
+
+    def _sync(self) -> None:
+        with self._lock:
+            packs, ref, tip = frozenset(self._store.unsynced), self._ref, self._tip
+        if tip is None or (ref, tip) == self._synced:
+            return
+        sync(self._store, packs, ref, tip)
+        with self._lock:
+            self._store.unsynced -= packs
+            self._synced = (ref, tip)
 
     def changes(self, before: CommitId, after: CommitId) -> tuple[Change, ...]:
         """What is known to differ between two snapshots, sorted by path; times alone are no change."""
@@ -147,6 +177,7 @@ class Workspace:
 
             def look_again(refused: Refused) -> RestorePlan:
                 seen.append(self.snapshot(label="around a restore").commit)
+                self._sync()  # what is about to go from the disk stands in the store alone
                 return self._plan(commit, keep, refused)
 
             try:
@@ -168,10 +199,11 @@ class Workspace:
             self._ref = ref
 
     def pin(self, commit: CommitId, ref: str) -> None:
-        """Keep a commit, and all before it, whatever happens to other refs."""
+        """Keep a commit, and all before it, whatever happens to other refs or to the machine's power."""
         with self._lock, self._store.writing():
             self._store.commit(commit)
-            self._store.set_ref(ref, commit)
+            self._sync()
+            self._store.set_ref(ref, commit, durable=True)
 
     def close(self) -> None:
         """Release what is held; the workspace may not be used afterwards."""
@@ -183,6 +215,7 @@ class Workspace:
             self._refresher.close()
             os.close(self._root)
             self._root = -1
+            self._sync()
 
     @property
     def tally(self) -> Tally:

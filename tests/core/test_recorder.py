@@ -89,6 +89,9 @@ class Slow:
         self.taken.append((label, threading.current_thread().name))
         return taken
 
+    def catch_up(self) -> None:
+        self.files.catch_up()
+
     def changes(self, before: CommitId, after: CommitId) -> tuple[Change, ...]:
         return self.files.changes(before, after)
 

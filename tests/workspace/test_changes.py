@@ -205,13 +205,17 @@ def test_another_run_keeps_its_own_snapshots(tmp_path: Path) -> None:
         assert stage.take() == two
 
 
-def test_snapshots_stay_few_in_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("idle", "most"), [(True, 60), (False, 200)])
+def test_snapshots_stay_few_in_files(tmp_path: Path, idle: bool, most: int) -> None:
+    """They are put together when nobody waits, and in the end also where somebody always does."""
     with staged(tmp_path) as stage:
-        for number in range(150):
+        for number in range(300):
             (stage.root / "f").write_text(str(number))
             stage.take()
-        assert len(stage.store.pack_names()) < 60
-        assert stage.store.read_file(CommitId(stage.take()), b"f") == b"149"
+            if idle and number % 5 == 0:
+                stage.workspace.catch_up()
+            assert len(stage.store.pack_names()) < most
+        assert stage.store.read_file(CommitId(stage.take()), b"f") == b"299"
     store = SnapshotStore.open(tmp_path / "store.git")
     tip = store.ref("refs/runs/test")
     assert tip is not None
@@ -221,4 +225,4 @@ def test_snapshots_stay_few_in_files(tmp_path: Path) -> None:
         parents = store.commit(tip).parents
         tip = parents[0] if parents else None
     store.close()
-    assert count == 150
+    assert count == 300

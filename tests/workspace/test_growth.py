@@ -57,7 +57,9 @@ def work(stage: Stage) -> tuple[Taken, list[int]]:
             added.append(len(stage.store.ids() - before))
         if comes or number % (NODES // 6) == 0 or number == NODES - 1:
             taken.append((commit, manifest(stage.root)))
-        # half of them written as they are, half consolidated already
+        if number % 4 == 0:
+            stage.workspace.catch_up()
+        # half of them written as they are, half put together already
         assert len(stage.store.pack_names()) <= 2 * MANY
     return taken, added
 
