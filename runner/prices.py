@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
 from runner.order import Price
 
+_TABLE = "model_prices_and_context_window_backup.json"
 _MILLION = 1_000_000
 
 
 def price_of(model: str) -> Price | None:
     """Dollars for a million tokens, or None where litellm is not installed or does not know the model."""
-    try:
-        import litellm
-    except ImportError:
-        return None
-    known = litellm.model_cost.get(model) or litellm.model_cost.get(model.partition("/")[2])
-    if not known or not isinstance(known.get("input_cost_per_token"), int | float):
+    table = _table()
+    known = table.get(model) or table.get(model.partition("/")[2])
+    if not isinstance(known, dict) or not isinstance(known.get("input_cost_per_token"), int | float):
         return None
     fresh = float(known["input_cost_per_token"])
     return Price(
@@ -22,3 +26,16 @@ def price_of(model: str) -> Price | None:
         output=float(known.get("output_cost_per_token") or 0.0) * _MILLION,
         cached=float(known.get("cache_read_input_token_cost") or fresh) * _MILLION,
     )
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    """The table as it is on disk: importing litellm would ask the network for a newer one."""
+    found = importlib.util.find_spec("litellm")
+    places = list(found.submodule_search_locations or ()) if found is not None else []
+    for place in places:
+        path = Path(place) / _TABLE
+        if path.is_file():
+            table: dict[str, Any] = json.loads(path.read_bytes())
+            return table
+    return {}

@@ -20,6 +20,7 @@ _READERS = frozenset(
 )
 _WRITING = re.compile(r"[<>`$(){}\\\n]|--output|-o\b")
 _SEPARATORS = frozenset({"|", "||", "&&", ";"})
+_PUNCTUATION = frozenset("();<>|&")
 _TESTS = re.compile(r"\b(pytest|unittest|make\s+(test|check)|npm\s+test|tox)\b")
 _NETWORK = re.compile(
     r"\b(curl|wget|ssh|scp|rsync|nc|pip3?\s+install|npm\s+i(nstall)?|git\s+(clone|fetch|pull|push))\b"
@@ -43,7 +44,8 @@ def read_only(command: str) -> bool:
         words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
     except ValueError:
         return False
-    if not words or "&" in words:
+    joints = [word for word in words if set(word) <= _PUNCTUATION]
+    if not words or not _SEPARATORS.issuperset(joints):
         return False
     begins = [words[0], *(after for word, after in pairwise(words) if word in _SEPARATORS)]
     return all(program in _READERS for program in begins)
