@@ -72,6 +72,12 @@ def restore(session: Session, /, *, run: str, node: str, as_json: bool, **given:
         return
     moment = "after" if after else "before"
     tell_done(done, f"{'would bring' if dry_run else 'brought'} back the files of {moment} {node}")
+    if dry_run and done.outside and outside is None:
+        say(
+            "the restore itself would stop, with exit code 5, at what no tool call changed (outside); "
+            "--outside keep leaves it, --outside revert takes it back as well",
+            style="bad",
+        )
     if done.external and not given["external"]:
         say("  --external takes back what lies outside the workspace, too")
     if in_place and not dry_run:

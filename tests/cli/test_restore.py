@@ -77,6 +77,16 @@ def test_a_dry_run_in_place_shows_what_stands_in_the_way(rewound: Desk) -> None:
     done = rewound.json("restore", "last", "rec_000003", "--in-place", "--dry-run")
     assert (done["deleted"], done["outside"]) == (["b.txt"], ["b.txt"])
     assert rewound.files() == {**BOTH, "b.txt": b"mine"}
+    command = ("restore", "last", "rec_000003", "--in-place", "--dry-run")
+    told = rewound.call(*command)
+    assert told.returncode == 0
+    assert "would stop, with exit code 5" in told.stdout
+    for choice in ("keep", "revert"):
+        assert "would stop" not in rewound.call(*command, "--outside", choice).stdout
+    assert rewound.files() == {**BOTH, "b.txt": b"mine"}
+    rewound.json("restore", "last", "rec_000003", "--in-place", code=5)
+    rewound.json("restore", "last", "rec_000003", "--in-place", "--outside", "revert")
+    assert "would stop" not in rewound.call(*command).stdout
 
 
 def test_changes_from_outside_stop_a_restore_unless_somebody_says(rewound: Desk) -> None:
