@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def load_rules(store: Path | None) -> Rules:
     return Rules((*read_rules(own), *shipped_rules()) if own and own.exists() else shipped_rules())
 
 
+@cache
 def shipped_rules() -> tuple[Rule, ...]:
     """The rules of this package, in order of the files' names."""
     found: list[Rule] = []
