@@ -22,14 +22,15 @@ from agentrewind.jsonform import to_json
 from agentrewind.nested import CodeRuns
 from agentrewind.options import RunOptions
 from agentrewind.raised import rebuild_exception, record_exception
-from agentrewind.recorder import Recorder, ToolTicket
+from agentrewind.recorder import Recorder
 from agentrewind.records import InputId, Json, JsonObject, LlmNode, RecordUid, Submission, ToolNode
-from agentrewind.replayer import Interrupted, Live, Refuse, ServeTool, ToolKey
+from agentrewind.replayer import Interrupted, Live, Refuse, ServeTool, ToolKey, Wait
 from agentrewind.rewind.candidates import answer_text
 from agentrewind.rewind.conduct import Conduct
 from agentrewind.rewind.signal import LayerSignal
 from agentrewind.rewind.tools import GUIDANCE, REWIND_TOOLS, openai_tools
 from agentrewind.submission import Verdict, feedback_text
+from agentrewind.tickets import ToolTicket
 
 if TYPE_CHECKING:
     from agentrewind.backup.hook import Backups, Guarded
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 INTERRUPTED = (
     "interrupted: the process died while this call ran. Its effect is unknown and it was not repeated; "
     "look at the state before you go on."
+)
+
+CUT = (
+    "interrupted: this call was still running at the moment to which the files went back. It did not run "
+    "again, and its effect may be there in part; look at the state before you go on."
 )
 
 
@@ -75,6 +81,16 @@ class _Open:
 
     ticket: ToolTicket
     guarded: Guarded | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The same as it is matched and recorded."""
+
+    call: _ToolCall
+    key: ToolKey
+    arguments: Json
+    input_id: InputId
 
 
 class Layer:
@@ -193,7 +209,10 @@ class Layer:
         call = _ToolCall(
             name=name, arguments=arguments, call_id=tool_call_id, parent=parent, interrupted=interrupted
         )
-        opened = self._begin(call)
+        asked = self._asked(call)
+        with self.gate.stopping():
+            found = self.gate.turns.decided(lambda: self._recorded(asked))
+        opened = self._begin(asked, found)
         if isinstance(opened, ToolResult):
             return opened
         try:
@@ -218,7 +237,10 @@ class Layer:
         call = _ToolCall(
             name=name, arguments=arguments, call_id=tool_call_id, parent=parent, interrupted=interrupted
         )
-        opened = self._begin(call)
+        asked = self._asked(call)
+        with self.gate.stopping():
+            found = await self.gate.turns.adecided(lambda: self._recorded(asked))
+        opened = self._begin(asked, found)
         if isinstance(opened, ToolResult):
             return opened
         try:
@@ -229,8 +251,8 @@ class Layer:
             raise
         return self._ended(opened, value)
 
-    def _begin(self, call: _ToolCall) -> ToolResult | _Open:
-        """What the log or the layer itself gives, or a call that is written down as begun and may run."""
+    def _asked(self, call: _ToolCall) -> _Asked:
+        """The call with its place among the recorded ones, which is given out once."""
         self.latch.check()
         with self._lock, self.gate.stopping():
             plain = to_json(call.arguments)
@@ -238,26 +260,29 @@ class Layer:
             if call_id is None and call.parent is None:
                 call_id = self._call_id(call.name)
             key = self._key(call_id, call.parent)
-            input_id = tool_input_id(call.name, plain)
-            found = self._recorded(call, key, input_id, plain)
+            return _Asked(call=call, key=key, arguments=plain, input_id=tool_input_id(call.name, plain))
+
+    def _begin(self, asked: _Asked, found: ToolNode | ToolResult | None) -> ToolResult | _Open:
+        """What the log or the layer itself gives, or a call that is written down as begun and may run."""
         if isinstance(found, ToolNode):
-            # outside of the block above: what the tool raised then is no failure of the layer now
+            # outside of the deciding: what the tool raised then is no failure of the layer now
             return self._served(found)
         if found is not None:
             return found
-        recorder = self.recorder
+        recorder, call = self.recorder, asked.call
+        parent, call_id, ordinal = asked.key
         with self.gate.stopping():
             ticket = recorder.begin_tool(
                 name=call.name,
                 call_id=call_id,
-                arguments=plain,
-                input_id=input_id,
-                parent=key[0],
-                ordinal=key[2],
+                arguments=asked.arguments,
+                input_id=asked.input_id,
+                parent=parent,
+                ordinal=ordinal,
             )
             self.gate.on_call(ticket.record_uid)
         if self.is_rewind_tool(call.name):
-            return self._rewind_tool(recorder, ticket, plain)
+            return self._rewind_tool(recorder, ticket, asked.arguments)
         return self._preserved(call, ticket)
 
     def _preserved(self, call: _ToolCall, ticket: ToolTicket) -> ToolResult | _Open:
@@ -289,30 +314,37 @@ class Layer:
             return ()
         return self.backups.after(opened.guarded)
 
-    def _recorded(
-        self, call: _ToolCall, key: ToolKey, input_id: InputId, arguments: Json
-    ) -> ToolNode | ToolResult | None:
+    def _recorded(self, asked: _Asked) -> ToolNode | ToolResult | Wait | None:
         """The node to serve, the result of a call that was interrupted, or None where it goes live."""
-        decision = self._replayer.tool(key, name=call.name, input_id=input_id, arguments=arguments)
-        match decision:
-            case Refuse(record_uid=uid, difference=difference):
-                raise DivergenceError(record_uid=uid, difference=difference)
-            case ServeTool(node=node, warning=warning):
-                if warning:
-                    self.gate.warn(f"{node.record_uid} was matched by position: {warning}")
-                return node
-            case Interrupted(started=started):
-                recorder = self.recorder
-                written = recorder.interrupted(
-                    started,
-                    arguments=arguments,
-                    before=recorder.last_commit(),
-                    output=to_json(call.interrupted(INTERRUPTED)),
-                    external=self.backups.of_node(started.record_uid) if self.backups else (),
-                )
-                return ToolResult(value=written.output, record_uid=written.record_uid, served=False)
-            case Live():
-                return None
+        self.latch.check()
+        name, key = asked.call.name, asked.key
+        with self.gate.deciding(), self._lock:
+            decision = self._replayer.tool(key, name=name, input_id=asked.input_id, arguments=asked.arguments)
+            match decision:
+                case Refuse(record_uid=uid, difference=difference):
+                    raise DivergenceError(record_uid=uid, difference=difference)
+                case ServeTool(node=node, warning=warning):
+                    if warning:
+                        self.gate.warn(f"{node.record_uid} was matched by position: {warning}")
+                    return node
+                case Interrupted():
+                    return self._interrupted(asked, decision)
+                case Wait():
+                    return decision
+                case Live():
+                    return None
+
+    def _interrupted(self, asked: _Asked, found: Interrupted) -> ToolResult:
+        recorder, started = self.recorder, found.started
+        written = recorder.interrupted(
+            started,
+            again=found.ended,
+            arguments=asked.arguments,
+            before=recorder.last_commit(),
+            output=to_json(asked.call.interrupted(CUT if found.ended else INTERRUPTED)),
+            external=self.backups.of_node(started.record_uid) if self.backups else (),
+        )
+        return ToolResult(value=written.output, record_uid=written.record_uid, served=False)
 
     def submit(self, record_uid: RecordUid) -> SubmissionResult:
         """The verdict on the submission that node `record_uid` made: from the log, or by the check."""

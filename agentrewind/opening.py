@@ -280,7 +280,7 @@ class _Uids:
 def _replayer(point: ResumePoint, options: RunOptions, timeline: Timeline) -> Replayer:
     return Replayer(
         path=point.prefix,
-        unfinished=point.unfinished,
+        beyond=point.beyond,
         checkpoint=point.checkpoint,
         mode=point.mode,
         on_divergence=options.on_divergence,

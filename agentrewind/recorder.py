@@ -7,8 +7,9 @@ made, its outcome is appended; the next intent makes that outcome durable before
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -23,7 +24,6 @@ from agentrewind.records import (
     Json,
     JsonObject,
     LlmNode,
-    MessageList,
     Metadata,
     NodeKind,
     OutsideChange,
@@ -34,9 +34,16 @@ from agentrewind.records import (
     ToolNode,
     WorkspaceSpan,
 )
-
-SHOWN_CHANGES = 200
-"""Longest `diff_summary` that a record holds; `diff_total` tells the whole number."""
+from agentrewind.tickets import (
+    SHOWN_CHANGES,
+    Captured,
+    LlmFacts,
+    LlmTicket,
+    ToolTicket,
+    llm_node,
+    span_before,
+    tool_node,
+)
 
 
 class Appends(Protocol):
@@ -45,63 +52,12 @@ class Appends(Protocol):
     def append(self, record: Record, *, durable: bool) -> None: ...
 
 
-class Captured(Protocol):
-    """A snapshot that was taken."""
-
-    @property
-    def commit(self) -> CommitId: ...
-    @property
-    def partial(self) -> tuple[str, ...]: ...
-    @property
-    def left_out(self) -> tuple[str, ...]: ...
-
-
 class Snapshots(Protocol):
     """Takes snapshots of the workspace and compares them."""
 
     def snapshot(self, *, label: str, hurried: bool) -> Captured: ...
     def changes(self, before: CommitId, after: CommitId) -> tuple[Change, ...]: ...
     def catch_up(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmTicket:
-    """An LLM call that is under way."""
-
-    record_uid: RecordUid
-    input_id: InputId
-    attempt: int
-    created_at: str
-    began: float
-    before: Future[Captured]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolTicket:
-    """A tool call that is under way."""
-
-    record_uid: RecordUid
-    input_id: InputId
-    tool_name: str
-    tool_call_id: str | None
-    arguments: Json
-    parent: RecordUid | None
-    ordinal: int
-    created_at: str
-    began: float
-    before: Captured
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmFacts:
-    """What the node of an LLM call says of its request."""
-
-    conversation: str
-    client: str
-    model: str
-    parameters: JsonObject
-    messages: MessageList
-    tools: Json
 
 
 @dataclass(slots=True)
@@ -153,6 +109,8 @@ class Recorder:
         self._running: set[RecordUid] = set()
         self._retry: _Retry | None = None
         self._lock = threading.RLock()
+        self._taken: Captured | None = None
+        self._shots: list[Future[Captured]] = []
         self._catching_up: Future[None] | None = None
         self._camera = ThreadPoolExecutor(max_workers=1, thread_name_prefix="snapshot")
 
@@ -185,7 +143,8 @@ class Recorder:
             self._journal.append(started, durable=True)
             if self._catching_up is not None and self._catching_up.done():
                 self._catching_up.result()
-            before = self._camera.submit(self.settle, f"before {uid}")
+            shot = self._camera.submit(self.settle, f"before {uid}")
+            self._shots.append(shot)
             # waits for the disk while the model answers, instead of before the next tool
             self._catching_up = self._camera.submit(self._snapshots.catch_up)
             return LlmTicket(
@@ -194,21 +153,21 @@ class Recorder:
                 attempt=attempt,
                 created_at=started.at,
                 began=self._clock.monotonic(),
-                before=before,
+                before=shot,
             )
 
     def end_llm(self, ticket: LlmTicket, facts: LlmFacts, output: JsonObject) -> LlmNode:
         """Append the node; the snapshot before it is finished when this returns."""
         latency = self._elapsed(ticket.began)
         before = ticket.before.result()
-        span = _before(before)
+        span = span_before(before)
         metadata = Metadata(
             created_at=ticket.created_at,
             latency_ms=latency,
             attempts=ticket.attempt,
             workspaces={MAIN_WORKSPACE: span},
         )
-        node = _llm_node(ticket.record_uid, ticket.input_id, facts, output=output, metadata=metadata)
+        node = llm_node(ticket.record_uid, ticket.input_id, facts, output=output, metadata=metadata)
         with self._lock:
             if self._retry is not None and self._retry.record_uid == ticket.record_uid:
                 self._retry = None
@@ -241,8 +200,8 @@ class Recorder:
         ordinal: int,
     ) -> ToolTicket:
         """Snapshot what came before, then make the intent durable."""
-        before = self.settle(f"before tool {name}")
-        with self._lock:
+        self.settle(f"before tool {name}")
+        with self._when_captured():
             self._close_failed()
             uid = self._next_uid()
             started = Started(
@@ -268,8 +227,27 @@ class Recorder:
                 ordinal=ordinal,
                 created_at=started.at,
                 began=self._clock.monotonic(),
-                before=before,
+                before=self._captured(),
             )
+
+    @contextmanager
+    def _when_captured(self) -> Iterator[None]:
+        """The lock, once no snapshot of an LLM call that began before is still to be taken.
+
+        A tool call that another conversation makes would else be half done in it.
+        """
+        while True:
+            with self._lock:
+                self._shots = [each for each in self._shots if not each.done()]
+                if not self._shots:
+                    yield
+                    return
+                shots = list(self._shots)
+            wait(shots)
+
+    def _captured(self) -> Captured:
+        assert self._taken is not None
+        return self._taken
 
     def end_tool(
         self,
@@ -280,7 +258,7 @@ class Recorder:
         external: tuple[JsonObject, ...] = (),
     ) -> ToolNode:
         """Append the node of a tool call that returned or raised; `external`: its effects elsewhere."""
-        node = _tool_node(ticket, output=output, error=error, latency=self._elapsed(ticket.began))
+        node = tool_node(ticket, output=output, error=error, latency=self._elapsed(ticket.began))
         node = replace(node, metadata=replace(node.metadata, external=external))
         with self._lock:
             self._running.discard(ticket.record_uid)
@@ -296,10 +274,16 @@ class Recorder:
         before: CommitId | None,
         output: Json,
         external: tuple[JsonObject, ...] = (),
+        again: bool = False,
     ) -> ToolNode:
-        """Append the node of a call whose process died: its outcome is unknown and it never runs again."""
+        """Append the node of a call whose process died: its outcome is unknown and it never runs again.
+
+        `again`: it has a node already, which tells of more than the files show.
+        """
+        with self._lock:
+            uid = self._next_uid() if again else started.record_uid
         node = ToolNode(
-            record_uid=started.record_uid,
+            record_uid=uid,
             input_id=started.input_id,
             tool_name=started.tool_name or "",
             tool_call_id=started.tool_call_id,
@@ -345,7 +329,7 @@ class Recorder:
             if previous is not None and previous != taken.commit and not attributed:
                 self._outside(previous, taken)
             self._quiet.clear()
-            self._last = taken.commit
+            self._last, self._taken = taken.commit, taken
             return taken
 
     def last_commit(self) -> CommitId | None:
@@ -405,61 +389,10 @@ class Recorder:
             attempts=failed.attempt,
             workspaces={MAIN_WORKSPACE: span},
         )
-        node = _llm_node(
+        node = llm_node(
             failed.record_uid, failed.input_id, failed.facts, error=failed.error, metadata=metadata
         )
         self._journal.append(node, durable=False)
 
     def _elapsed(self, began: float) -> int:
         return round((self._clock.monotonic() - began) * 1000)
-
-
-def _before(taken: Captured) -> WorkspaceSpan:
-    """The span of a node whose after-commit is not known yet."""
-    return WorkspaceSpan(
-        before_commit=taken.commit, partial=taken.partial, left_out=taken.left_out[:SHOWN_CHANGES]
-    )
-
-
-def _llm_node(
-    record_uid: RecordUid,
-    input_id: InputId,
-    facts: LlmFacts,
-    *,
-    metadata: Metadata,
-    output: JsonObject | None = None,
-    error: ErrorRecord | None = None,
-) -> LlmNode:
-    return LlmNode(
-        record_uid=record_uid,
-        input_id=input_id,
-        conversation=facts.conversation,
-        client=facts.client,
-        model=facts.model,
-        parameters=facts.parameters,
-        messages=facts.messages,
-        tools=facts.tools,
-        output=output,
-        error=error,
-        metadata=metadata,
-    )
-
-
-def _tool_node(ticket: ToolTicket, *, output: Json, error: ErrorRecord | None, latency: int) -> ToolNode:
-    return ToolNode(
-        record_uid=ticket.record_uid,
-        input_id=ticket.input_id,
-        tool_name=ticket.tool_name,
-        tool_call_id=ticket.tool_call_id,
-        arguments=ticket.arguments,
-        parent=ticket.parent,
-        ordinal=ticket.ordinal,
-        output=output,
-        error=error,
-        interrupted=False,
-        metadata=Metadata(
-            created_at=ticket.created_at,
-            latency_ms=latency,
-            workspaces={MAIN_WORKSPACE: _before(ticket.before)},
-        ),
-    )

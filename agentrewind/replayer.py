@@ -2,80 +2,51 @@
 
 Pure: it decides, others act. LLM calls are matched by their canonical request, the Nth equal request with
 the Nth equal record; tool calls by the LLM node that asked for them, their call id, and their ordinal.
-Nothing is matched by arrival, and nothing is ever let through live that the log should have answered.
+Nothing is matched by arrival, and nothing is ever let through live that the log should have answered: a
+conversation that has heard all that the log holds for it waits for the others.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from agentrewind.difference import first_difference
 from agentrewind.identity import Request
-from agentrewind.records import InputId, Json, JsonObject, LlmNode, Node, RecordUid, Started, ToolNode
+from agentrewind.records import InputId, Json, JsonObject, LlmNode, Node, RecordUid, ToolNode
+from agentrewind.replay_decisions import (
+    Beyond,
+    Interrupted,
+    Live,
+    LlmDecision,
+    Mode,
+    OnDivergence,
+    Refuse,
+    ServeLlm,
+    ServeTool,
+    ToolDecision,
+    ToolKey,
+    Wait,
+)
 
+__all__ = [
+    "Beyond",
+    "Interrupted",
+    "Live",
+    "LlmDecision",
+    "Mode",
+    "OnDivergence",
+    "Refuse",
+    "Replayer",
+    "ServeLlm",
+    "ServeTool",
+    "ToolDecision",
+    "ToolKey",
+    "Wait",
+]
 
-class Mode(StrEnum):
-    """What follows the recorded nodes: one call at a checkpoint, anything, or nothing."""
-
-    REWIND = "rewind"
-    RESUME = "resume"
-    REPLAY = "replay"
-
-
-class OnDivergence(StrEnum):
-    """What to do when a request differs from its record."""
-
-    STOP = "stop"
-    POSITION = "position"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeLlm:
-    """Answer from the log. `warning` tells what differed when the match is by position."""
-
-    node: LlmNode
-    warning: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeTool:
-    """Answer from the log."""
-
-    node: ToolNode
-    warning: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interrupted:
-    """The call was begun before a crash and its outcome is unknown: it must not run again."""
-
-    started: Started
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
-    """Make the call. `checkpoint` is the target node where this is the one call of a rewind."""
-
-    checkpoint: LlmNode | None = None
-    warning: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refuse:
-    """Stop: the log does not hold what was asked for."""
-
-    record_uid: RecordUid | None
-    difference: str
-
-
-LlmDecision: TypeAlias = ServeLlm | Live | Refuse
-ToolDecision: TypeAlias = ServeTool | Interrupted | Live | Refuse
-
-ToolKey: TypeAlias = tuple[RecordUid | None, str | None, int]
+NOTHING_BEYOND = Beyond()
 
 
 class Replayer:
@@ -83,7 +54,6 @@ class Replayer:
 
     Args:
         path: the recorded nodes to serve, in order (the retained prefix).
-        unfinished: calls that were begun after them and never finished.
         checkpoint: the node whose call is made live after the prefix, in mode `rewind`.
         messages_of: a node's full message list, asked for only to explain a difference.
     """
@@ -92,7 +62,7 @@ class Replayer:
         self,
         *,
         path: Sequence[Node],
-        unfinished: Iterable[Started] = (),
+        beyond: Beyond = NOTHING_BEYOND,
         checkpoint: LlmNode | None = None,
         mode: Mode,
         on_divergence: OnDivergence = OnDivergence.STOP,
@@ -105,9 +75,12 @@ class Replayer:
         self._pending: dict[RecordUid, LlmNode] = {}
         self._by_request: dict[InputId, deque[LlmNode]] = {}
         self._tools: dict[ToolKey, ToolNode] = {}
-        self._interrupted: dict[ToolKey, Started] = {}
+        self._interrupted: dict[ToolKey, Interrupted] = {}
+        self._later = beyond.later
+        self._failed = {node.input_id: node for node in beyond.failed}
         self._talks: dict[str, str] = {}
-        self._failing: tuple[LlmNode, int] | None = None
+        self._talk_of: dict[RecordUid, str] = {}
+        self._failing: dict[str, tuple[LlmNode, int]] = {}
         self.served = 0
         for node in path:
             match node:
@@ -116,9 +89,11 @@ class Replayer:
                     self._by_request.setdefault(node.input_id, deque()).append(node)
                 case ToolNode():
                     self._tools[node.parent, node.tool_call_id, node.ordinal] = node
-        for started in unfinished:
-            if started.tool_name is not None:
-                self._interrupted[started.parent, started.tool_call_id, started.ordinal] = started
+        for lost, ended in ((beyond.unfinished, False), (beyond.cut, True)):
+            for started in lost:
+                if started.tool_name is not None:
+                    key = (started.parent, started.tool_call_id, started.ordinal)
+                    self._interrupted[key] = Interrupted(started=started, ended=ended)
 
     @property
     def exhausted(self) -> bool:
@@ -136,32 +111,83 @@ class Replayer:
             return ServeLlm(node=node)
         if (node := self._exact(request)) is not None:
             return ServeLlm(node=self._serve(node, request))
-        if self._pending:
-            return self._differs(self._expected(request), request)
-        if self._checkpoint is not None:
-            return self._at_checkpoint(self._checkpoint, request)
+        if not self.exhausted:
+            return self._before_the_end(request)
+        if (node := self._failed.pop(request.input_id, None)) is not None:
+            return ServeLlm(node=self._fail(node, request))
         if self._mode is Mode.REPLAY:
-            return Refuse(record_uid=None, difference="the harness made a call that the run never made")
+            beyond = Refuse(record_uid=None, difference="the harness made a call that the run never made")
+            # it was under way when the run ended, and came to nothing then either
+            return Wait(otherwise=beyond) if request.input_id in self._later else beyond
         return Live()
 
     def tool(self, key: ToolKey, *, name: str, input_id: InputId, arguments: Json) -> ToolDecision:
         """Decide a tool call."""
-        self._failing = None
+        parent = None if key[0] is None else self._talk_of.get(key[0])
+        if parent is not None:
+            self._failing.pop(parent, None)
         if (node := self._tools.get(key)) is not None:
             return self._serve_tool(key, node, name=name, input_id=input_id, arguments=arguments)
-        if self._mode is not Mode.REPLAY and (started := self._interrupted.get(key)) is not None:
-            return self._interrupt(key, started, name=name, input_id=input_id)
+        if self._mode is not Mode.REPLAY and key in self._interrupted:
+            return self._interrupt(key, name=name, input_id=input_id)
         if self.exhausted and self._mode is not Mode.REPLAY:
             return Live()
         if self._mode is Mode.REPLAY and not self._pending:
-            return Refuse(
-                record_uid=None, difference=f"the harness called {name}, which the run never did there"
-            )
+            beyond = f"the harness called {name}, which the run never did there"
+            refused = Refuse(record_uid=None, difference=beyond)
+            return Wait(otherwise=refused) if key in self._interrupted else refused
         expected = next(iter(self._pending), self._checkpoint.record_uid if self._checkpoint else None)
-        return Refuse(
+        refused = Refuse(
             record_uid=expected,
             difference=f"the log goes on with {expected}, the harness called the tool {name} instead",
         )
+        # what an answer asks for after all that the log holds of its conversation
+        return Wait(otherwise=refused) if parent is not None and self._heard_all(parent) else refused
+
+    def _before_the_end(self, request: Request) -> LlmDecision:
+        """Decide a call that no record fits, while there are records to serve or a checkpoint to reach."""
+        talk, checkpoint = self._talks.get(request.conversation), self._checkpoint
+        if checkpoint is not None and checkpoint.input_id == request.input_id and self._at_checkpoint():
+            return self._others_first() if self._pending else self._reach(checkpoint)
+        if self._may_be_new(request) if talk is None else self._heard_all(talk):
+            return self._others_first()
+        node = self._expected(request)
+        difference = self._explain(node, request)
+        if not self._position:
+            return Refuse(record_uid=node.record_uid, difference=difference)
+        if node is not checkpoint:
+            return ServeLlm(node=self._serve(node, request), warning=difference)
+        return self._others_first() if self._pending else self._reach(checkpoint, warning=difference)
+
+    def _others_first(self) -> Wait:
+        missing = next(iter(self._pending), self._checkpoint.record_uid if self._checkpoint else None)
+        difference = f"the harness goes on without asking for {missing}, which the log holds before this call"
+        return Wait(otherwise=Refuse(record_uid=missing, difference=difference))
+
+    def _at_checkpoint(self) -> bool:
+        """Nothing is left to serve to the conversation that goes back."""
+        checkpoint = self._checkpoint
+        return checkpoint is not None and all(
+            node.conversation != checkpoint.conversation for node in self._pending.values()
+        )
+
+    def _heard_all(self, talk: str) -> bool:
+        """This conversation has been served all that the log holds for it, and is not the one to go back."""
+        own = any(node.conversation == talk for node in self._pending.values())
+        return not own and (self._checkpoint is None or self._checkpoint.conversation != talk)
+
+    def _may_be_new(self, request: Request) -> bool:
+        """A conversation that was not heard of may be one of which the prefix holds nothing.
+
+        It is not where one that the prefix does hold has yet to begin: then that one began otherwise.
+        """
+        return request.input_id in self._later or next(self._unheard(), None) is None
+
+    def _unheard(self) -> Iterator[LlmNode]:
+        """What the log holds next of conversations that have not begun."""
+        taken = frozenset(self._talks.values())
+        waiting = [*self._pending.values(), *([self._checkpoint] if self._checkpoint else [])]
+        return (node for node in waiting if node.conversation not in taken)
 
     def _exact(self, request: Request) -> LlmNode | None:
         waiting = self._by_request.get(request.input_id)
@@ -169,32 +195,43 @@ class Replayer:
 
     def _tried_again(self, request: Request) -> LlmNode | None:
         """The node that failed last, while the harness tries as often as it did when it was recorded."""
-        failing, self._failing = self._failing, None
+        if request.conversation not in self._talks:
+            self._failing.clear()  # perhaps the same one, which goes on with another beginning
+            return None
+        talk = self._talks[request.conversation]
+        failing = self._failing.pop(talk, None)
         if failing is None or failing[1] < 1 or failing[0].input_id != request.input_id:
             return None
-        self._failing = failing[0], failing[1] - 1
+        self._failing[talk] = failing[0], failing[1] - 1
         return failing[0]
 
     def _expected(self, request: Request) -> LlmNode:
         """The recorded call that stands where this one was made: the next of its conversation."""
         talk = self._talks.get(request.conversation, request.conversation)
-        for node in self._pending.values():
-            if node.conversation == talk:
-                return node
-        taken = frozenset(self._talks.values())
-        free = (node for node in self._pending.values() if node.conversation not in taken)
-        return next(free, next(iter(self._pending.values())))
+        waiting = [*self._pending.values(), *([self._checkpoint] if self._checkpoint else [])]
+        own = (node for node in waiting if node.conversation == talk)
+        return next(own, None) or next(self._unheard(), waiting[0])
 
     def _serve(self, node: LlmNode, request: Request) -> LlmNode:
         del self._pending[node.record_uid]
         self._by_request[node.input_id].remove(node)
         self._talks[request.conversation] = node.conversation
+        self._talk_of[node.record_uid] = node.conversation
         if node.error is not None:
-            self._failing = node, node.metadata.attempts - 1
+            self._failing[node.conversation] = node, node.metadata.attempts - 1
         self.served += 1
         return node
 
-    def _interrupt(self, key: ToolKey, started: Started, *, name: str, input_id: InputId) -> ToolDecision:
+    def _fail(self, node: LlmNode, request: Request) -> LlmNode:
+        """A call that came to no node, with the conversation in which it is asked again."""
+        talk = self._talks.setdefault(request.conversation, request.conversation)
+        failed = replace(node, conversation=talk)
+        self._failing[talk] = failed, node.metadata.attempts - 1
+        return failed
+
+    def _interrupt(self, key: ToolKey, *, name: str, input_id: InputId) -> ToolDecision:
+        found = self._interrupted[key]
+        started = found.started
         if started.input_id != input_id and not self._position:
             return Refuse(
                 record_uid=started.record_uid,
@@ -202,7 +239,7 @@ class Replayer:
                 + ("" if started.tool_name != name else " with other arguments"),
             )
         del self._interrupted[key]
-        return Interrupted(started=started)
+        return found
 
     def _serve_tool(
         self, key: ToolKey, node: ToolNode, *, name: str, input_id: InputId, arguments: Json
@@ -219,20 +256,7 @@ class Replayer:
         self.served += 1
         return ServeTool(node=node, warning=warning)
 
-    def _differs(self, node: LlmNode, request: Request) -> LlmDecision:
-        difference = self._explain(node, request)
-        if not self._position:
-            return Refuse(record_uid=node.record_uid, difference=difference)
-        return ServeLlm(node=self._serve(node, request), warning=difference)
-
-    def _at_checkpoint(self, checkpoint: LlmNode, request: Request) -> LlmDecision:
-        warning = None
-        if checkpoint.input_id != request.input_id:
-            warning = self._explain(checkpoint, request)
-            # a sub-agent that goes on must not be taken for the agent that went back
-            other = self._talks.get(request.conversation, checkpoint.conversation) != checkpoint.conversation
-            if other or not self._position:
-                return Refuse(record_uid=checkpoint.record_uid, difference=warning)
+    def _reach(self, checkpoint: LlmNode, *, warning: str | None = None) -> Live:
         self._checkpoint = None
         return Live(checkpoint=checkpoint, warning=warning)
 

@@ -13,20 +13,21 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from agentrewind.capture.credentials import credentials_in
 from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError, InternalError
 from agentrewind.graph_steps import GraphStep
 from agentrewind.identity import Conversations, Request
 from agentrewind.raised import rebuild_exception, record_exception
-from agentrewind.recorder import LlmFacts, LlmTicket
 from agentrewind.records import ErrorRecord, InputId, JsonObject, LlmNode, Node, RecordUid
 from agentrewind.redact import drop_credentials
-from agentrewind.replayer import Live, Refuse, Replayer, ServeLlm
+from agentrewind.replayer import Live, Refuse, Replayer, ServeLlm, Wait
 from agentrewind.rewind.memory import Memory
 from agentrewind.rewind.memory_forms import Place, place_messages
 from agentrewind.rewind.signal import Latch, LayerSignal
+from agentrewind.tickets import LlmFacts, LlmTicket
+from agentrewind.turns import Turns
 
 T = TypeVar("T")
 
@@ -148,9 +149,13 @@ class Gate:
     at_checkpoint: Callable[[LlmNode], None] = lambda node: None
     warn: Callable[[str], None] = lambda text: None
     on_served: Callable[[Node], None] = lambda node: None
+    turns: Turns = field(init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _alias: dict[str, str] = field(default_factory=dict)
     _left: deque[tuple[Pending, ErrorRecord]] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self.turns = Turns(check=self.latch.check)
 
     def run(self, call: Call[T], perform: Callable[[list[Any]], T]) -> T:
         """Answer `call`, making it with `perform(messages)` if it has to go live."""
@@ -168,7 +173,7 @@ class Gate:
 
     async def arun(self, call: Call[T], perform: Callable[[list[Any]], Awaitable[T]]) -> T:
         """The same for a client that is awaited."""
-        match self._open(call):
+        match await self._aopen(call):
             case _Served(node=node):
                 return self._answer(call, node)
             case _Open() as opened:
@@ -200,7 +205,7 @@ class Gate:
 
     async def arun_stream(self, call: Call[T], perform: Callable[[list[Any], Pending], Awaitable[T]]) -> T:
         """The same for a client that is awaited."""
-        match self._open(call):
+        match await self._aopen(call):
             case _Served(node=node):
                 return self._answer(call, node)
             case _Open() as opened:
@@ -242,10 +247,24 @@ class Gate:
             pending.failed(opened.describe(error, self.secrets))
 
     def _open(self, call: Call[T]) -> _Step:
+        request = self._identified(call)
+        with self.stopping():
+            return cast("_Step", self.turns.decided(lambda: self._decided(call, request)))
+
+    async def _aopen(self, call: Call[T]) -> _Step:
+        request = self._identified(call)
+        with self.stopping():
+            return cast("_Step", await self.turns.adecided(lambda: self._decided(call, request)))
+
+    def _identified(self, call: Call[T]) -> Request:
         self.latch.check()
         self.settle_left()
-        with self._lock, self.stopping():
-            request = self.conversations.identify(model=call.model, messages=call.messages, tools=call.tools)
+        with self.deciding(), self.stopping():
+            return self.conversations.identify(model=call.model, messages=call.messages, tools=call.tools)
+
+    def _decided(self, call: Call[T], request: Request) -> _Step | Wait:
+        self.latch.check()
+        with self.deciding():
             decision = self.replayer.llm(request)
             match decision:
                 case Refuse(record_uid=uid, difference=difference):
@@ -255,6 +274,12 @@ class Gate:
                     return _Served(node=node)
                 case Live():
                     return self._go_live(call, request, decision)
+                case Wait():
+                    return decision
+
+    def deciding(self) -> threading.RLock:
+        """What is held around every decision, of tool calls as well, and taken before any other lock."""
+        return self._lock
 
     def _serve(self, request: Request, decision: ServeLlm, node: LlmNode) -> None:
         self._alias[request.conversation] = node.conversation

@@ -17,7 +17,6 @@ from agentrewind.errors import DamagedError
 from agentrewind.nested import not_carried
 from agentrewind.options import Ablation, RunOptions
 from agentrewind.processes import Identity, Process
-from agentrewind.recorder import Captured
 from agentrewind.records import (
     MAIN_WORKSPACE,
     Change,
@@ -37,6 +36,7 @@ from agentrewind.records import (
 from agentrewind.rewind.memory import compose
 from agentrewind.rewind.resume import fork_of
 from agentrewind.run_store import Run
+from agentrewind.tickets import Captured
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.outside import repositories_outside
 from agentrewind.workspace.restore import RestoreReport

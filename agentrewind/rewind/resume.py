@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentrewind.records import (
     MAIN_WORKSPACE,
+    AttemptFailed,
     CommitId,
     ForkPoint,
+    InputId,
     LlmNode,
+    MessageList,
+    Metadata,
     Node,
+    NodeKind,
+    Record,
     RecordUid,
     RewindDone,
     Started,
+    ToolNode,
 )
-from agentrewind.replayer import Mode
+from agentrewind.replayer import Beyond, Mode
 from agentrewind.rewind.memory import Memory
 from agentrewind.timeline import Timeline
 
@@ -27,7 +34,7 @@ class ResumePoint:
     Attributes:
         prefix: the nodes that are served from the log.
         checkpoint: the node whose call is made live after them; None when no rewind is to be reached.
-        unfinished: calls that were begun after the prefix and never finished.
+        beyond: what the log tells of calls that are not in the prefix.
         memory: the memory message in force, or None.
         last_commit: the newest commit that the log names on this path.
         unsettled: the last nodes that have no after-commit yet, each with its before-commit.
@@ -36,7 +43,7 @@ class ResumePoint:
     mode: Mode
     prefix: tuple[Node, ...]
     checkpoint: LlmNode | None
-    unfinished: tuple[Started, ...]
+    beyond: Beyond
     memory: Memory | None
     last_commit: CommitId | None
     unsettled: tuple[tuple[RecordUid, CommitId], ...]
@@ -44,22 +51,98 @@ class ResumePoint:
     @property
     def fresh(self) -> bool:
         """Nothing has been recorded yet."""
-        return not self.prefix and self.checkpoint is None and not self.unfinished
+        return not self.prefix and self.checkpoint is None and not self.beyond.unfinished
 
 
 def resume_point(timeline: Timeline, *, replay: bool = False) -> ResumePoint:
     """Where the current path goes on. Raises DamagedError for a target that cannot be read."""
-    prefix = timeline.path()
+    cut = _cut(timeline)
+    left_out = {each.record_uid for each in cut}
+    prefix = tuple(node for node in timeline.path() if node.record_uid not in left_out)
     checkpoint = None if replay else _checkpoint(timeline)
     mode = Mode.REPLAY if replay else Mode.REWIND if checkpoint else Mode.RESUME
+    unfinished = () if checkpoint else timeline.started_unfinished()
     return ResumePoint(
         mode=mode,
         prefix=prefix,
         checkpoint=checkpoint,
-        unfinished=() if checkpoint else timeline.started_unfinished(),
+        beyond=Beyond(
+            unfinished=unfinished,
+            cut=cut,
+            later=_requests(unfinished) if replay else _later(timeline, prefix),
+            failed=_failed(timeline, unfinished) if replay else (),
+        ),
         memory=_memory(timeline),
         last_commit=_files_at(timeline, checkpoint) if checkpoint else _last_commit(prefix),
         unsettled=() if checkpoint else _unsettled(prefix),
+    )
+
+
+def _cut(timeline: Timeline) -> tuple[Started, ...]:
+    """The tool calls on the path that had not ended when the files were captured to which it went back."""
+    found: list[Started] = []
+    for number in chain(timeline, timeline.head):
+        fork = fork_of(timeline, number)
+        target = None if fork is None or fork.inclusive else fork.record_uid
+        if target is not None and target in timeline.nodes:
+            found += _running_at(timeline.records(timeline.segment_of(target)), target)
+    return tuple(found)
+
+
+def _running_at(records: Iterable[Record], target: RecordUid) -> Iterator[Started]:
+    """The tool calls of a segment that were under way when the snapshot before `target` was begun."""
+    running: dict[RecordUid, Started] = {}
+    for record in records:
+        match record:
+            case Started(record_uid=uid) if uid == target:
+                break
+            case Started() if record.node_kind is NodeKind.TOOL:
+                running[record.record_uid] = record
+            case ToolNode(record_uid=uid):
+                running.pop(uid, None)
+            case _:
+                continue
+    return iter(running.values())
+
+
+def _later(timeline: Timeline, prefix: Sequence[Node]) -> frozenset[InputId]:
+    served = {node.record_uid for node in prefix}
+    return frozenset(
+        input_id
+        for number in chain(timeline, timeline.head)
+        for input_id in _requests(
+            event
+            for event in timeline.events(number)
+            if isinstance(event, Started) and event.record_uid not in served
+        )
+    )
+
+
+def _requests(begun: Iterable[Started]) -> frozenset[InputId]:
+    return frozenset(each.input_id for each in begun if each.node_kind is NodeKind.LLM)
+
+
+def _failed(timeline: Timeline, unfinished: Iterable[Started]) -> tuple[LlmNode, ...]:
+    """The calls with which the run ended, since the provider had failed each attempt that was made."""
+    errors = {each.record_uid: each for each in timeline.events() if isinstance(each, AttemptFailed)}
+    return tuple(
+        LlmNode(
+            record_uid=started.record_uid,
+            input_id=started.input_id,
+            conversation="",
+            client="",
+            model="",
+            parameters={},
+            messages=MessageList(base=None, keep=0, append=()),
+            tools=None,
+            output=None,
+            error=errors[started.record_uid].error,
+            metadata=Metadata(
+                created_at=started.at, latency_ms=0, attempts=errors[started.record_uid].attempt
+            ),
+        )
+        for started in unfinished
+        if started.record_uid in errors and errors[started.record_uid].attempt >= started.attempt
     )
 
 

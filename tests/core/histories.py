@@ -21,7 +21,7 @@ from agentrewind.records import (
     Started,
     ToolNode,
 )
-from agentrewind.replayer import Mode, OnDivergence, Replayer, ToolDecision, ToolKey
+from agentrewind.replayer import Beyond, Mode, OnDivergence, Replayer, ToolDecision, ToolKey
 
 AT = "2026-01-31T08:00:00.123Z"
 OFFERED: Json = [{"type": "function", "function": {"name": "bash"}}]
@@ -64,7 +64,7 @@ class History:
         messages = self.messages
         return Replayer(
             path=path,
-            unfinished=self.unfinished,
+            beyond=Beyond(unfinished=self.unfinished),
             checkpoint=checkpoint.node if checkpoint else None,
             mode=mode,
             on_divergence=on_divergence,

@@ -13,7 +13,7 @@ import pytest
 from agentrewind.clock import SystemClock
 from agentrewind.errors import StorageError
 from agentrewind.journal import SegmentWriter, create_segment, read_segment
-from agentrewind.recorder import SHOWN_CHANGES, LlmFacts, Recorder
+from agentrewind.recorder import Recorder
 from agentrewind.records import (
     AttemptFailed,
     Change,
@@ -29,6 +29,7 @@ from agentrewind.records import (
     Started,
     ToolNode,
 )
+from agentrewind.tickets import SHOWN_CHANGES, LlmFacts
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.tracker import Snapshot, Workspace

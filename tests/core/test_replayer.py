@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentrewind.records import JsonObject
-from agentrewind.replayer import Live, Mode, OnDivergence, Refuse, ServeLlm, ServeTool
+from agentrewind.replayer import Live, Mode, OnDivergence, Refuse, ServeLlm, ServeTool, Wait
 from tests.core.histories import FAILED, Book, ask_tool, changed, identified
 
 SYSTEM: JsonObject = {"role": "system", "content": "You work in a shell."}
@@ -96,7 +96,7 @@ def test_a_sub_agent_that_goes_on_is_not_taken_for_the_checkpoint() -> None:
     history = book.history()
     replayer = history.replayer(Mode.REWIND, checkpoint=target, on_divergence=OnDivergence.POSITION)
     assert isinstance(replayer.llm(review.request), ServeLlm)
-    assert isinstance(replayer.llm(changed(review.request, "more")), Refuse)
+    assert isinstance(replayer.llm(changed(review.request, "more")), Wait)
     assert replayer.llm(target.request) == Live(checkpoint=target.node)
 
 

@@ -20,6 +20,7 @@ from agentrewind.replayer import (
     Replayer,
     ServeLlm,
     ServeTool,
+    Wait,
 )
 from tests.core.histories import CHANGES, Asked, History, ask_tool, changed, histories, identified, key_of
 
@@ -70,10 +71,10 @@ def test_nothing_is_live_before_the_end(data: st.DataObject, history: History, m
     replayer, requests = history.replayer(mode), asked_of(history)
     order = data.draw(st.permutations([node for node in history.path if isinstance(node, LlmNode)]))
     for node in order:
-        assert isinstance(replayer.llm(NEW), Refuse)
+        assert isinstance(replayer.llm(NEW), Refuse | Wait)
         assert isinstance(
             replayer.tool((node.record_uid, "new", 0), name="bash", input_id=NEW.input_id, arguments={}),
-            Refuse,
+            Refuse | Wait,
         )
         replayer.llm(requests[node.record_uid].request)
     decision = replayer.llm(NEW)
@@ -191,8 +192,8 @@ def test_the_checkpoint_is_one_live_call_after_the_prefix(
     other = replayer.llm(NEW)
     talks = {requests[node.record_uid].node.conversation for node in prefix if isinstance(node, LlmNode)}
     own = NEW.conversation not in talks - {target.node.conversation}
-    if on_divergence is OnDivergence.STOP or not own:
-        assert isinstance(other, Refuse)
+    if on_divergence is OnDivergence.STOP or not own or target.node.conversation in talks:
+        assert isinstance(other, Refuse | Wait)
         assert replayer.llm(target.request) == Live(checkpoint=target.node)
     else:
         assert isinstance(other, Live)
@@ -225,13 +226,15 @@ class AgainstPlainLists(RuleBasedStateMachine):
             self.waiting.remove(equal[0])
             self.served += 1
         elif self.waiting:
-            assert isinstance(decision, Refuse)
-            assert decision.record_uid in {each.node.record_uid for each in self.waiting}
+            refused = decision.otherwise if isinstance(decision, Wait) else decision
+            assert isinstance(refused, Refuse)
+            left = [*self.waiting, *([self.checkpoint] if self.checkpoint else [])]
+            assert refused.record_uid in {each.node.record_uid for each in left}
         elif self.checkpoint is not None and self.checkpoint.request.input_id == request.input_id:
             assert decision == Live(checkpoint=self.checkpoint.node)
             self.checkpoint = None
         elif self.checkpoint is not None or self.mode is Mode.REPLAY:
-            assert isinstance(decision, Refuse)
+            assert isinstance(decision, Refuse | Wait)
         else:
             assert decision == Live()
 
@@ -272,7 +275,7 @@ class AgainstPlainLists(RuleBasedStateMachine):
     def judge_unknown(self, decision: object) -> None:
         over = not self.waiting and self.checkpoint is None
         live = over and self.mode is not Mode.REPLAY
-        assert isinstance(decision, Live if live else Refuse)
+        assert isinstance(decision, Live if live else (Refuse, Wait))
 
     def teardown(self) -> None:
         if hasattr(self, "replayer"):

@@ -117,7 +117,7 @@ def test_the_next_process_takes_up_at_the_checkpoint(tmp_path: Path) -> None:
     assert point.mode is Mode.REWIND
     assert point.checkpoint is not None
     assert point.checkpoint.record_uid == TARGET
-    assert point.unfinished == ()
+    assert point.beyond.unfinished == ()
     assert point.memory is not None
     assert point.memory.index == len(stage.timeline.messages(point.checkpoint.record_uid))
     assert point.last_commit == point.checkpoint.metadata.workspaces["ws0"].before_commit
