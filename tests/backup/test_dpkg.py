@@ -72,18 +72,18 @@ def test_a_package_comes_back(loss: str, store: BackupStore, context: Context) -
     settings = Path(f"/etc/{NAME}/settings")
     settings.write_text("my own\n")
     settings.chmod(0o640)
-    before = _state()
+    before = state_of_trial()
     call = command(LOSSES[loss].format(name=NAME), context.cwd)
     kept = preserve("dpkg", call, store, context)
     [fingerprint] = kept.fingerprints()
 
     perform(call, context)
 
-    assert _state() != before
+    assert state_of_trial() != before
     assert kept.fingerprints() != [fingerprint]
     [outcome] = kept.restore()
     assert outcome.missing == ()
-    assert _state() == before
+    assert state_of_trial() == before
     assert kept.fingerprints() == [fingerprint]
 
 
@@ -96,7 +96,7 @@ def test_an_added_package_goes_again(store: BackupStore, context: Context) -> No
     [outcome] = kept.restore()
 
     assert outcome.missing == ()
-    assert _state() == {}
+    assert state_of_trial() == {}
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def _install(file: Path) -> None:
     subprocess.run(["dpkg", "-i", str(file)], check=True, capture_output=True)
 
 
-def _state() -> dict[str, object]:
+def state_of_trial() -> dict[str, object]:
     done = subprocess.run(
         ["dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", NAME],
         capture_output=True,

@@ -41,9 +41,9 @@ def user(mail_server: Dovecot) -> str:
         for number in range(6):
             flags = [["\\Seen"], ["\\Flagged", "work"], [], ["\\Answered", "\\Seen", "$Later"]][number % 4]
             moment = datetime(2026, 1 + number, 3, 4, 5, 6, tzinfo=zone)
-            client.append("INBOX", _message(number), flags, moment)
-        client.append("Projects/2026 é", _message(70), ["\\Seen"], datetime(2025, 5, 5, tzinfo=UTC))
-        client.append("Drafts", _message(80), ["\\Draft"], datetime(2025, 6, 6, tzinfo=UTC))
+            client.append("INBOX", message(number), flags, moment)
+        client.append("Projects/2026 é", message(70), ["\\Seen"], datetime(2025, 5, 5, tzinfo=UTC))
+        client.append("Drafts", message(80), ["\\Draft"], datetime(2025, 6, 6, tzinfo=UTC))
     return name
 
 
@@ -87,14 +87,14 @@ def _read(client: Client) -> None:
 
 
 def _draft(client: Client) -> None:
-    client.append("Drafts", _message(81), ["\\Draft"])
+    client.append("Drafts", message(81), ["\\Draft"])
 
 
 def _replace_draft(client: Client) -> None:
     client.select_folder("Drafts")
     client.delete_messages([1])
     client.expunge()
-    client.append("Drafts", _message(82), ["\\Draft"])
+    client.append("Drafts", message(82), ["\\Draft"])
 
 
 def _drop_folder(client: Client) -> None:
@@ -163,7 +163,7 @@ def test_messages_that_somebody_else_marked_as_deleted_are_not_expunged(
     call = _call("mcp__email__save", {})
     kept = preserve("imap", call, store, context, folders=["INBOX"])
     with mail_server.client(user) as client:
-        client.append("INBOX", _message(99))
+        client.append("INBOX", message(99))
 
     kept.restore()
 
@@ -197,7 +197,7 @@ def _call(tool: str, arguments: dict[str, object]) -> Command:
     return Command(argv=(Word(tool),), stdin=json.dumps(arguments))
 
 
-def _message(number: int) -> bytes:
+def message(number: int) -> bytes:
     message = EmailMessage()
     message["From"] = "ann@example.org"
     message["To"] = "bob@example.org"

@@ -24,10 +24,19 @@ def _named(kind: str, name: str, namespace: str = "shop", version: str = "v1", *
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **more}
 
 
-CONTAINER = {"name": "web", "image": "shop:1", "env": [{"name": "MODE", "value": "live"}]}
+CONTAINER = {
+    "name": "web",
+    "image": "registry.example/shop/web:1.4.2",
+    "env": [{"name": "MODE", "value": "live"}, {"name": "WORKERS", "value": "4"}],
+    "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
+    "resources": {"requests": {"cpu": "250m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
+    "readinessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 5},
+    "volumeMounts": [{"name": "data", "mountPath": "/var/lib/shop"}],
+}
+PAGE = "".join(f"location /part{n} {{ proxy_pass http://web-{n}.shop.svc:8080; }}\n" for n in range(12))
 OBJECTS = [
     _named("Namespace", "shop", ""),
-    _named("ConfigMap", "settings", data={"colour": "blue", "size": "9"}),
+    _named("ConfigMap", "settings", data={"colour": "blue", "size": "9", "nginx.conf": PAGE}),
     _named("Secret", "keys", stringData={"first": "one", "second": "two"}, type="Opaque"),
     _named("Service", "web", spec={"selector": {"app": "shop"}, "ports": [{"name": "http", "port": 80}]}),
     _named(
@@ -50,7 +59,7 @@ LOSSES = {
     "a json patch": "kubectl -n shop patch deploy web --type=json "
     '-p \'[{{"op":"replace","path":"/spec/replicas","value":1}}]\'',
     "the scale": "kubectl scale -n shop --replicas=0 deployment/web",
-    "an image": "kubectl -n shop set image deployment/web web=shop:2",
+    "an image": "kubectl -n shop set image deployment/web web=registry.example/shop/web:2",
     "a label": "kubectl -n shop label configmap settings app=other extra=1 --overwrite",
     "an annotation": "kubectl -n shop annotate service web note=hi",
     "a service": "kubectl delete service web --namespace shop",
@@ -77,7 +86,7 @@ def cluster(served: Kubernetes, tmp_path: Path, context: Context) -> Kubernetes:
     with served.state.lock:
         for key in [each for each in served.state.objects if each[2:] != ("", "default")]:
             served.state.objects.pop(key)
-    _kubectl(context, "create", json.dumps({"apiVersion": "v1", "kind": "List", "items": OBJECTS}))
+    kubectl(context, "create", json.dumps({"apiVersion": "v1", "kind": "List", "items": OBJECTS}))
     fewer = _named("Secret", "keys", stringData={"first": "changed"}, type="Opaque")
     (tmp_path / "fewer-keys.json").write_text(json.dumps(fewer))
     (tmp_path / "new.json").write_text(json.dumps(_named("ConfigMap", "fresh", data={"x": "y"})))
@@ -155,7 +164,7 @@ def test_secrets_stay_out_of_the_manifest(cluster: Kubernetes, store: BackupStor
     assert "b25l" not in repr(kept.entries)
 
 
-def _kubectl(context: Context, verb: str, document: str) -> None:
+def kubectl(context: Context, verb: str, document: str) -> None:
     done = subprocess.run(
         ["kubectl", verb, "--validate=false", "-f", "-"],
         env=dict(context.env),

@@ -60,7 +60,7 @@ def test_global_packages_come_back(
     loss: str, packages: dict[str, Path], store: BackupStore, context: Context
 ) -> None:
     prefix = context.cwd / "prefix"
-    before = _files(prefix)
+    before = files_of(prefix)
     text = LOSSES[loss].format(two_=packages["one@2.0.0"], other=packages["two@1.0.0"])
     call = command(text, context.cwd)
     kept = preserve("npm", call, store, context)
@@ -68,11 +68,11 @@ def test_global_packages_come_back(
 
     perform(call, context)
 
-    assert _files(prefix) != before
+    assert files_of(prefix) != before
     assert kept.plan()
     [outcome] = kept.restore()
     assert outcome.missing == ()
-    assert _files(prefix) == before
+    assert files_of(prefix) == before
     assert kept.fingerprints() == [fingerprint]
 
 
@@ -82,15 +82,15 @@ def test_a_projects_packages_elsewhere_come_back(
     project = tmp_path / "project"
     project.mkdir()
     (project / "package.json").write_text('{"name": "mine", "version": "0.0.1"}\n')
-    before = _files(project)
+    before = files_of(project)
     call = command(f"npm install {packages['two@1.0.0']}", project)
     kept = preserve("npm", call, store, context)
     perform(call, context)
-    assert _files(project) != before
+    assert files_of(project) != before
 
     kept.restore()
 
-    assert _files(project) == before
+    assert files_of(project) == before
 
 
 def test_a_project_in_the_workspace_is_the_snapshots_business(context: Context, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_project_in_the_workspace_is_the_snapshots_business(context: Context, 
     assert kind_of("npm").targets(command("npm install x", tmp_path), {}, inside) == ()
 
 
-def _files(root: Path) -> dict[str, str]:
+def files_of(root: Path) -> dict[str, str]:
     return {
         str(each.relative_to(root)): str(each.readlink()) if each.is_symlink() else each.read_text()
         for each in sorted(root.rglob("*"))
