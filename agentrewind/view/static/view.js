@@ -215,27 +215,27 @@ async function edge(last) {
   if (row) showSoon(row.dataset.key);
 }
 
-async function reveal(key) {
-  // the row may stand in a part of the tree that has not been fetched
-  if (rowOf(key) || body.dataset.query) return;
-  for (const place of chunks().filter((each) => each.matches(".waiting"))) {
-    await loadChunk(place);
-    if (rowOf(key)) break;
-  }
+// the row may stand in a part of the tree that has not been fetched
+async function reveal(link) {
+  if (rowOf(link.dataset.key) || body.dataset.query || !link.dataset.row) return;
+  const from = Math.floor(Number(link.dataset.row) / CHUNK) * CHUNK;
+  const place = chunks().find((each) => Number(each.dataset.from) === from);
+  if (place?.matches(".waiting")) await loadChunk(place);
 }
 
-async function goTo(key) {
-  await reveal(key);
-  show(key);
+async function goTo(link) {
+  clearTimeout(timer);
+  await reveal(link);
+  show(link.dataset.key);
 }
 
 function rewinds() {
-  return [...document.querySelectorAll("#overview a[data-key] .arc:first-child")].map((arc) => arc.parentElement.dataset.key);
+  return [...document.querySelectorAll("#overview a[data-key] .arc:first-child")].map((arc) => arc.parentElement);
 }
 function stepRewind(by) {
   const all = rewinds();
   if (!all.length) return;
-  const at = all.indexOf(picked);
+  const at = all.findIndex((each) => each.dataset.key === picked);
   goTo(all[at < 0 ? (by > 0 ? 0 : all.length - 1) : (at + by + all.length) % all.length]);
 }
 
@@ -259,7 +259,7 @@ if (rows) {
     const link = event.target.closest("a[data-key]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
-    goTo(link.dataset.key);
+    goTo(link);
   });
   pane.addEventListener("click", (event) => {
     if (event.target.closest(".back")) { event.preventDefault(); show(""); }
@@ -268,8 +268,8 @@ if (rows) {
   showPicked();
   if (picked) rowOf(picked)?.scrollIntoView({ block: "center" });
   prefill();
-  settle(document);
 }
+settle(document);
 
 // --- keys ---
 
