@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -27,6 +27,7 @@ def run(
     stdout: Path | None = None,
     user: str | None = None,
     cwd: Path | None = None,
+    codes: Collection[int] = (0,),
 ) -> bytes:
     """Run a program and return what it wrote to stdout.
 
@@ -37,6 +38,7 @@ def run(
         stdin: bytes or a file for its standard input, which is closed otherwise.
         stdout: file that takes its output, made for the owner only; nothing is returned then.
         user: run it as this user of the system, None for ourselves.
+        codes: exit codes that are no failure.
         cwd: directory in place of the context's.
 
     Raises:

@@ -35,7 +35,9 @@ class Bench:
         self.out, self.workspace, home = self.base / "out", self.base / "ws", self.base / "home"
         for directory in (self.out, self.workspace, home):
             directory.mkdir(parents=True)
-        self.environment = {**GIT_ENVIRONMENT, "HOME": str(home), "OUT": str(self.out), **self.more}
+        # its own file, and never a device: git puts a new file in the place of the one that it changes
+        config = {"GIT_CONFIG_GLOBAL": str(home / ".gitconfig")}
+        self.environment = {**GIT_ENVIRONMENT, **config, "HOME": str(home), "OUT": str(self.out), **self.more}
         self.context = Context(cwd=self.out, env=self.environment, home=home, workspace=self.workspace)
         self.store = BackupStore(self.base / "store")
         self.log = BackupLog(self.base / "store", SystemClock())
