@@ -196,6 +196,10 @@ class SegmentTail:
         self._given += len(new)
         return tuple(record for _, record in new)
 
+    def so_far(self) -> SegmentRead:
+        """Everything up to the last poll; of a half line at the end nothing is said."""
+        return _segment_read(segment_number(self._path) or 0, self._salvage)
+
 
 def tail_reader(path: Path, *, get_blob: GetBlob | None = None) -> SegmentTail:
     """A follower of the segment, from its first record on."""

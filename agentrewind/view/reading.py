@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from agentrewind.commands.alive import is_running
 from agentrewind.errors import DamagedError
-from agentrewind.journal import SegmentRead, read_segment
+from agentrewind.journal import SegmentRead, SegmentTail, read_segment, tail_reader
 from agentrewind.lineage import missing_segment
 from agentrewind.records import JsonObject, LlmNode, RecordUid, RewindDone
 from agentrewind.rewind.memory import Memory, position
@@ -39,11 +39,13 @@ Clean: TypeAlias = Callable[[tuple[SegmentRead, ...]], tuple[SegmentRead, ...]]
 class Reading:
     """A run as it stood at one moment. `version` differs whenever anything of it does."""
 
-    def __init__(self, run: Run, reads: tuple[SegmentRead, ...], *, running: bool, version: str) -> None:
+    def __init__(
+        self, run: Run, reads: tuple[SegmentRead, ...], timeline: Timeline, *, running: bool, version: str
+    ) -> None:
         self.run = run
         self.running = running
         self.version = version
-        self.timeline = Timeline(reads)
+        self.timeline = timeline
         self._reads = reads
         self._lock = threading.Lock()
         self._memories: dict[int, Memory | None] = {}
@@ -71,10 +73,6 @@ class Reading:
         """The full message list of an LLM node; safe to ask for from several threads."""
         with self._lock:
             return self.timeline.messages(uid)
-
-    def ended(self, version: str) -> Reading:
-        """The same, now that no process works on it any more."""
-        return Reading(self.run, self._reads, running=False, version=version)
 
     def memory_of(self, node: LlmNode) -> tuple[Memory, int] | None:
         """The rewind memory that the node's request carried, and before which message it stood."""
@@ -118,6 +116,11 @@ class _Kept:
     reads: dict[int, SegmentRead]
     reading: Reading
     looked: float
+    tails: dict[int, SegmentTail]
+
+    def facts(self, number: int) -> tuple[int, int] | None:
+        """Size and time of change of a segment when it was read."""
+        return next(((size, changed) for each, size, changed in self.signature if each == number), None)
 
 
 class Library:
@@ -141,9 +144,10 @@ class Library:
         with self._lock:
             present = signature(run)
             kept = self._kept.get(run.run_id)
-            if kept is not None and kept.signature == present:
+            if kept is not None and self._has_ended(kept):
+                kept = None  # what was taken for a line being written is a damage now
+            elif kept is not None and kept.signature == present:
                 self._kept.move_to_end(run.run_id)
-                self._look_alive(kept)
                 return kept.reading
             fresh = self._read(run, present, kept)
             self._kept[run.run_id] = fresh
@@ -161,31 +165,29 @@ class Library:
         if not reads:
             raise DamagedError(f"the run {run.run_id} has no segments: {run.directory} holds none")
         running = is_running_now(self.home, Timeline(reads))
-        return Reading(run, clean(reads), running=running, version="")
+        cleaned = clean(reads)
+        return Reading(run, cleaned, Timeline(cleaned), running=running, version="")
 
     def _read(self, run: Run, present: Signature, kept: _Kept | None) -> _Kept:
         if not present:
             raise DamagedError(f"the run {run.run_id} has no segments: {run.directory} holds none")
-        known = {number: tuple(facts) for number, *facts in kept.signature} if kept else {}
-        reads: dict[int, SegmentRead] = {}
-        for number, *facts in present:
-            if kept is not None and known.get(number) == tuple(facts):
-                reads[number] = kept.reads[number]
-            else:
-                reads[number] = read_segment(run.segment_path(number), get_blob=run.blobs.get)
+        tails = dict(kept.tails) if kept else {}
+        reads = {
+            number: _segment(run, kept, tails, number, size, changed) for number, size, changed in present
+        }
         every = tuple(reads.get(number) or missing_segment(number) for number in range(max(reads) + 1))
-        running = is_running_now(self.home, Timeline(every)) if every else False
-        reading = Reading(run, every, running=running, version=_version(present, running=running))
-        return _Kept(present, reads, reading, time.monotonic())
+        timeline = Timeline(every)
+        running = is_running_now(self.home, timeline)
+        version = _version(present, running=running)
+        reading = Reading(run, every, timeline, running=running, version=version)
+        return _Kept(present, reads, reading, time.monotonic(), tails)
 
-    def _look_alive(self, kept: _Kept) -> None:
-        """Whether a run still goes on is asked now and then, and only of those that did."""
-        reading = kept.reading
-        if not reading.running or time.monotonic() - kept.looked < _ALIVE_S:
-            return
+    def _has_ended(self, kept: _Kept) -> bool:
+        """Whether a run that went on no longer does; asked now and then, and only of such a run."""
+        if not kept.reading.running or time.monotonic() - kept.looked < _ALIVE_S:
+            return False
         kept.looked = time.monotonic()
-        if not is_running_now(self.home, reading.timeline):
-            kept.reading = reading.ended(_version(kept.signature, running=False))
+        return not is_running_now(self.home, kept.reading.timeline)
 
     @contextmanager
     def snapshots(self, reading: Reading) -> Iterator[SnapshotStore]:
@@ -204,6 +206,22 @@ class Library:
         with self._lock:
             while self._stores:
                 self._stores.popitem()[1].close()
+
+
+def _segment(
+    run: Run, kept: _Kept | None, tails: dict[int, SegmentTail], number: int, size: int, changed: int
+) -> SegmentRead:
+    """A segment as it is now; of one that a live run has added to, only what is new is read."""
+    path = run.segment_path(number)
+    known = kept.facts(number) if kept else None
+    if kept is not None and known == (size, changed):
+        return kept.reads[number]
+    if kept is None or known is None or not kept.reading.running or size < known[0]:
+        tails.pop(number, None)
+        return read_segment(path, get_blob=run.blobs.get)
+    tail = tails.setdefault(number, tail_reader(path, get_blob=run.blobs.get))
+    tail.poll()
+    return tail.so_far()
 
 
 def is_running_now(home: Path, timeline: Timeline) -> bool:

@@ -7,6 +7,7 @@ import json
 import shutil
 import socket
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ import pytest
 
 from agentrewind.records import JsonObject
 from agentrewind.run_store import RunStore
+from agentrewind.workspace.lock import WorkspaceLock
 from tests import records
 from tests.browser.runs import answer, call, changed, write_run
 from tests.cli.desk import PROGRAM, Desk
@@ -143,6 +145,30 @@ def test_a_run_that_is_being_written_is_no_damaged_one(desk_of_one: tuple[Desk, 
         assert "damage" in Read.of(served.get(f"r/{run_id}").text).text  # nobody is at work on it
         writer.append(call(2, "true", "done", second=2), durable=False)
         assert "rec_000002" in rows_of(served, run_id)
+
+
+def test_a_run_under_way_is_followed_line_by_line(desk_of_one: tuple[Desk, str]) -> None:
+    desk, run_id = desk_of_one
+    run = RunStore(desk.home).open(run_id)
+    with viewer(desk) as served:
+        with WorkspaceLock.acquire(desk.home, Path("/somewhere"), owner={"run": run_id}):
+            with run.writer(0) as writer:
+                writer.append(call(2, "true", "done", second=2), durable=False)
+                assert "running" in Read.of(served.get(f"r/{run_id}").text).text
+                writer.append(call(3, "true", "done", second=3), durable=False)
+                assert rows_of(served, run_id) == ["rec_000001", "rec_000002", "rec_000003"]
+            with run.segment_path(0).open("ab") as file:
+                file.write(b'{"record_uid":"rec_000004","ki')
+            text = Read.of(served.get(f"r/{run_id}").text).text
+            assert "damage" not in text
+            assert "gap" not in text
+            assert rows_of(served, run_id) == ["rec_000001", "rec_000002", "rec_000003"]
+        # now nobody is at work any more, and the half line is what a death left
+        deadline = time.monotonic() + 20
+        while "1 damage" not in Read.of(served.get(f"r/{run_id}").text).text:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        assert "interrupted" in Read.of(served.get(f"r/{run_id}").text).text
 
 
 @pytest.fixture
