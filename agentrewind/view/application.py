@@ -18,6 +18,7 @@ from starlette.routing import Route
 from agentrewind.errors import AgentRewindError, DamagedError, UnknownNodeError, UnknownRunError, UsageError
 from agentrewind.records import ToolNode
 from agentrewind.snapshot_comparison import Side, version
+from agentrewind.view.about import about
 from agentrewind.view.actions import Actions
 from agentrewind.view.comparing import compare
 from agentrewind.view.diff_lines import file_diff
@@ -196,6 +197,7 @@ def run_page(viewer: Viewer, request: Request) -> Response:
         wanted=wanted,
         row=row,
         pane=pane_of(viewer.library, reading, row) if row else None,
+        about=None if row else about(reading),
         overview=overview_of(reading.rows),
         overview_size=(WIDTH, TOP, TICK),
         tools=sorted({each.node.tool_name for each in reading.rows.all if isinstance(each.node, ToolNode)}),
