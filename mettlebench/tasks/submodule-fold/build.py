@@ -116,7 +116,13 @@ def commit(ref: str, mark: int, parents: tuple[str, ...], message: str, files: d
 def module_stream() -> bytes:
     parts = [
         commit("refs/heads/main", 1, (), "Begin\n", {"parse/__init__.py": INIT, "parse/quotes.py": QUOTES}),
-        commit("refs/heads/main", 2, (":1",), "Ignore what editors leave\n", {".gitignore": "*.tmp\n"}),
+        commit(
+            "refs/heads/main",
+            2,
+            (":1",),
+            "Ignore what editors leave\n",
+            {".gitignore": "*.tmp\n__pycache__/\n"},
+        ),
         commit("refs/heads/main", 3, (":2",), "Add the tables\n", {"parse/tables.tab": TABLES}),
     ]
     for mark in range(4, 18):
