@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 from agentrewind.backup.kind import CaptureError, Store
@@ -54,6 +54,8 @@ class TreeRestore:
     def run(self) -> None:
         """Put it back and compare; `restored`, `missing` and `notes` tell what came of it."""
         wanted = {item.path: item for item in self.wanted}
+        with suppress(OSError):
+            _beside(self.root).unlink()  # left by a restore that was killed
         present = {item.path: item for item in self._scan()}
         steps = plan(present, wanted, contents=self.contents)
         for item in steps.remove:
@@ -281,9 +283,15 @@ def _dressed(there: Item, item: Item, *, attributes: bool = False) -> bool:
     )
 
 
+def _beside(full: Path) -> Path:
+    """Where the new file is made; always the same place, so that what a kill leaves is found again."""
+    return full.with_name(f".agentrewind-{sha256(os.fsencode(full.name)).hexdigest()[:12]}")
+
+
 def _in_place(full: Path, make: Callable[[Path], None]) -> None:
     """Make it beside, and then put it in the place of what is there."""
-    beside = full.with_name(f".agentrewind-{secrets.token_hex(6)}")
+    beside = _beside(full)
+    beside.unlink(missing_ok=True)
     try:
         make(beside)
         beside.replace(full)
