@@ -20,6 +20,9 @@ COMMANDS = {
         "agentrewind.commands.backup_rules:rules",
         "List the rules in force, or check a file of rules.",
     ),
+    "hook": ("agentrewind.commands.backup_hook:hook", "Answer one tool call of another harness."),
+    "install": ("agentrewind.commands.backup_hook:install", "Put the hook into a harness's settings."),
+    "uninstall": ("agentrewind.commands.backup_hook:uninstall", "Take the hook out of a harness's settings."),
 }
 """Name, where it is, and its short help."""
 

@@ -25,7 +25,7 @@ def main() -> int:
         answer = b""
     head, _, rest = answer.partition(b"\n")
     sizes = head.split()
-    if len(sizes) != 3 or len(rest) != int(sizes[1]) + int(sizes[2]):
+    if len(sizes) != 3 or not head.replace(b" ", b"").isdigit() or len(rest) != int(sizes[1]) + int(sizes[2]):
         return alone(document)
     _write(1, rest[: int(sizes[1])])
     _write(2, rest[int(sizes[1]) :])

@@ -19,6 +19,10 @@ NO_HELPER = "AGENTREWIND_HOOK_HELPER"
 """Set to `0`, it keeps the hook from starting a helper."""
 
 
+_LONGEST = 104
+"""Bytes of a socket's path that every system takes."""
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Answer what stands on standard input and end with the hook's exit code."""
     given = tuple(sys.argv[1:] if words is None else words)
@@ -75,7 +79,8 @@ def _prepared() -> str | None:
         pass
     except OSError:
         return None
-    return socket_path()
+    path = socket_path()
+    return path if path is not None and len(os.fsencode(path)) < _LONGEST else None
 
 
 def _directory() -> str:
