@@ -204,6 +204,7 @@ def _backups(
         workspace=place.root,
         environment=environment,
         clock=clock,
+        request=options.task,
     )
 
 

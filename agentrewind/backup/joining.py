@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentrewind.backup.decide import decide
-from agentrewind.backup.hook import Backups
+from agentrewind.backup.hook import Backups, Covers
 from agentrewind.backup.log import BackupLog
 from agentrewind.backup.places import directory_of
 from agentrewind.backup.policy import BackupPolicy
@@ -27,8 +27,12 @@ def open_backups(
     environment: Mapping[str, str],
     clock: Clock,
     cwd: Path | None = None,
+    request: str = "",
 ) -> Backups:
-    """The backups of an agent that works in `workspace`. Raises UsageError for rules that cannot be used."""
+    """The backups of an agent that works in `workspace`; `request` is what it was asked to do.
+
+    Raises UsageError for rules that cannot be used.
+    """
     rules = load_rules(home)
 
     def chosen(call: ToolCall, context: Context) -> Decision:
@@ -43,7 +47,17 @@ def open_backups(
         clock=clock,
         context=Context(cwd=here, env=environment, home=user_home(environment), workspace=workspace),
         run_id=run_id,
+        covers=_covers(policy, clock, request),
     )
+
+
+def _covers(policy: BackupPolicy, clock: Clock, request: str) -> Covers | None:
+    if not policy.model:
+        return None
+    from agentrewind.backup.assistant.covering import ModelCovers
+    from agentrewind.backup.assistant.model import LitellmModel
+
+    return ModelCovers(policy=policy, model=LitellmModel(policy.model), clock=clock, request=request)
 
 
 def check_ready(home: Path) -> None:

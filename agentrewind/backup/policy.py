@@ -47,9 +47,16 @@ class OnUnknown(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupPolicy:
-    """The backup options of a run."""
+    """The backup options of a run.
+
+    Attributes:
+        words: the user's own wish in place of a mode's; empty where a mode is in force.
+        model: whom checker and subagent ask, by litellm's name; empty where no model is configured.
+    """
 
     mode: Mode = Mode.FULL
+    words: str = ""
+    model: str = ""
     trigger: Trigger = Trigger.ALL
     on_failure: OnFailure = OnFailure.BLOCK
     on_unknown: OnUnknown = OnUnknown.RUN
@@ -58,6 +65,8 @@ class BackupPolicy:
         """As the header of a run holds it."""
         return {
             "mode": self.mode.value,
+            "words": self.words,
+            "model": self.model,
             "trigger": self.trigger.value,
             "on_failure": self.on_failure.value,
             "on_unknown": self.on_unknown.value,
@@ -68,6 +77,8 @@ class BackupPolicy:
         """The inverse of `to_json`; what is missing has its default. Raises DamagedError with the name."""
         return cls(
             mode=_choice(data, "mode", Mode, Mode.FULL),
+            words=str(data.get("words") or ""),
+            model=str(data.get("model") or ""),
             trigger=_choice(data, "trigger", Trigger, Trigger.ALL),
             on_failure=_choice(data, "on_failure", OnFailure, OnFailure.BLOCK),
             on_unknown=_choice(data, "on_unknown", OnUnknown, OnUnknown.RUN),

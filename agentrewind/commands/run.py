@@ -67,8 +67,12 @@ _NEEDED = ("harness", "model", "workspace", "task")
 )
 @click.option(
     "--mode",
-    type=click.Choice(["full", "high-impact", "beyond-request", "human-work"]),
-    help="Which changes are worth a backup. [default: full]",
+    metavar="MODE|TEXT",
+    help="Changes worth a backup: full, high-impact, beyond-request, human-work, or your own words. "
+    "[default: full]",
+)
+@click.option(
+    "--backup-model", metavar="M", help="Model that preserves what no rule can, as litellm names it."
 )
 @click.option(
     "--trigger",
@@ -242,18 +246,21 @@ def _options(given: dict[str, Any], session: Session) -> RunOptions:
 
 def backup_policy(given: Mapping[str, Any]) -> BackupPolicy | None:
     """What the options say of backups, None without --backup. Raises UsageError for options that need it."""
-    from agentrewind.backup.policy import BackupPolicy
+    from agentrewind.backup.policy import BackupPolicy, Mode
 
-    chosen = {name: given[name] for name in ("mode", "trigger", "on_failure", "on_unknown") if given[name]}
+    options = ("mode", "backup_model", "trigger", "on_failure", "on_unknown")
+    chosen = {name: given[name] for name in options if given[name]}
     if not given["backup"]:
         if chosen:
             option = f"--{next(iter(chosen)).replace('_', '-')}"
             raise UsageError(f"{option} only means something with --backup")
         return None
-    if chosen.get("mode", "full") != "full":
-        raise UsageError(
-            f"--mode {chosen['mode']} needs a model that judges each call, and none is configured"
-        )
+    chosen["model"] = chosen.pop("backup_model", "")
+    mode = chosen.get("mode", "full")
+    if mode not in [each.value for each in Mode]:
+        chosen |= {"words": chosen.pop("mode")}
+    if mode != "full" and not chosen["model"]:
+        raise UsageError(f"--mode {mode} needs --backup-model: a model judges whether a call is meant")
     return BackupPolicy.from_json(chosen)
 
 

@@ -22,6 +22,7 @@ KINDS = {
     "kubernetes": "agentrewind.backup.kinds.kubernetes:KubernetesObjects",
     "imap": "agentrewind.backup.kinds.imap:ImapFolders",
     "command": "agentrewind.backup.kinds.command:CommandOutput",
+    "saved": "agentrewind.backup.kinds.saved:SavedState",
 }
 
 

@@ -1,0 +1,180 @@
+"""A model that preserves what a call may change where no rule can: a bounded loop with a shell of its own.
+
+It knows the call, the directory and what our reading of the call could not tell, and nothing else of the
+agent. It answers with commands. What is kept is what these save when we run them, verified and read back;
+what it says of its own work counts for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from agentrewind.backup.assistant.model import Message, Model, first_object
+from agentrewind.backup.enclosure import SCRATCH, Enclosure
+from agentrewind.backup.kind import CaptureError
+from agentrewind.backup.kinds.saved import files_in
+from agentrewind.backup.values import Context, Decision, Target, ToolCall
+from agentrewind.clock import Clock
+from agentrewind.records import JsonObject
+
+PROMPT = """\
+Another agent is about to make the tool call below. Nobody knows exactly what it changes. Before it \
+runs, you save whatever state it may change or destroy, so that this state can be put back later.
+
+How to work:
+- Find out what the call does: read the script, the configuration, the schema. Never run the call itself, \
+and change nothing: your shell sees the machine read-only, and on services you only read and export.
+- Work out how to save it into $BACKUP_DIR, the only place you can write to. Save contents, not \
+descriptions: rows with their schema, files with modes and times, messages with bodies and flags, objects \
+whole. Save what depends on it too (rows that cascade, volumes of claims, history of pages).
+- The workspace%s is snapshotted already; leave it out. Save no more than the call may change.
+- Try your commands, then call `finish` once with all of them. They will be run again, in an empty \
+$BACKUP_DIR: `save` writes the state there; `verify` fails unless what was saved is whole and readable; \
+`observe` prints the live state, the same text for the same state and another for another (digests will do), \
+and fails where it is gone; `restore` puts the state back from $BACKUP_DIR. What only a person can do goes \
+into `instructions`.
+- If you find that nothing outside the workspace can change, call `finish` with that outcome and the reason. \
+If you cannot save it, say so the same way: the call will then be held back.
+
+You have %d steps and %d seconds; the backup may take %d MiB.%s"""
+
+TOOLS: list[JsonObject] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "shell",
+            "description": "Run a command with bash; everything but $BACKUP_DIR is read-only.",
+            "parameters": {
+                "type": "object",
+                "properties": {"command": {"type": "string"}},
+                "required": ["command"],
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "finish",
+            "description": "Say how the state is saved, or why it is not. Ends your work.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "outcome": {
+                        "type": "string",
+                        "enum": ["can be saved", "nothing changes", "cannot be saved"],
+                    },
+                    "state": {"type": "string", "description": "what is saved, as a person would call it"},
+                    "save": {"type": "string"},
+                    "verify": {"type": "string"},
+                    "observe": {"type": "string"},
+                    "restore": {"type": "string"},
+                    "instructions": {"type": "string"},
+                    "reason": {"type": "string"},
+                },
+                "required": ["outcome"],
+            },
+        },
+    },
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What one backup may take: answers of the model, seconds in all, bytes saved."""
+
+    steps: int = 15
+    seconds: float = 300.0
+    bytes: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subagent:
+    """Preserves by asking a model. `experiences` is text on tools like the one that is called."""
+
+    model: Model
+    clock: Clock
+    budget: Budget = Budget()
+    experiences: str = ""
+
+    def find(self, call: ToolCall, decision: Decision, directory: Path, context: Context) -> Target | None:
+        """What is to be preserved and by which commands; None where the subagent found that nothing changes.
+
+        `directory` is where it may try them. Raises CaptureError where it cannot save, ran out of its budget,
+        or left a command out.
+        """
+        (directory / SCRATCH).mkdir(parents=True, exist_ok=True)
+        enclosure = Enclosure(directory, context)
+        deadline = self.clock.monotonic() + self.budget.seconds
+        messages = self._opening(call, decision, context)
+        for _ in range(self.budget.steps):
+            left = deadline - self.clock.monotonic()
+            if left <= 0:
+                break
+            answer = self.model.ask(messages, TOOLS)
+            messages.append(answer.message)
+            if not answer.calls:
+                messages.append({"role": "user", "content": "Use `shell`, or end with `finish`."})
+            for uid, name, text in answer.calls:
+                arguments = first_object(text)
+                if name == "finish" and arguments is not None:
+                    return _target(arguments)
+                result = self._shell(name, arguments, enclosure, left)
+                messages.append({"role": "tool", "tool_call_id": uid, "content": result})
+            self._check_size(directory)
+        raise CaptureError(
+            f"the backup subagent did not finish within {self.budget.steps} steps and "
+            f"{self.budget.seconds:.0f} s"
+        )
+
+    def _opening(self, call: ToolCall, decision: Decision, context: Context) -> list[Message]:
+        workspace = f" {context.workspace}" if context.workspace else ""
+        known = f"\n\nWhat is known of such tools:\n{self.experiences}" if self.experiences else ""
+        budget = self.budget
+        prompt = PROMPT % (workspace, budget.steps, budget.seconds, budget.bytes >> 20, known)
+        facts = {
+            "tool": call.name,
+            "arguments": call.arguments,
+            "directory": str(context.cwd),
+            "not understood": list(decision.uncovered),
+            "preserved already": [target.name for target in decision.targets],
+        }
+        return [
+            {"role": "system", "content": prompt},
+            {"role": "user", "content": orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()},
+        ]
+
+    def _shell(
+        self, name: str, arguments: dict[str, object] | None, enclosure: Enclosure, left: float
+    ) -> str:
+        command = arguments.get("command") if arguments is not None else None
+        if name != "shell" or not isinstance(command, str):
+            return "There are two tools: shell with a command, and finish with an outcome."
+        ran = enclosure.run(command, seconds=left)
+        return f"exit code {ran.code}\n{ran.shown}"
+
+    def _check_size(self, directory: Path) -> None:
+        size = sum(path.stat().st_size for path in files_in(directory))
+        if size > self.budget.bytes:
+            raise CaptureError(
+                f"the backup has {size >> 20} MiB, more than the {self.budget.bytes >> 20} MiB it may take"
+            )
+
+
+def _target(told: dict[str, object]) -> Target | None:
+    reason = str(told.get("reason") or told.get("instructions") or "it gave no reason")
+    if told.get("outcome") == "nothing changes":
+        return None
+    if told.get("outcome") != "can be saved":
+        raise CaptureError(f"the backup subagent cannot save the state: {reason}")
+    detail: JsonObject = {
+        name: str(told.get(name) or "") for name in ("save", "verify", "observe", "restore", "instructions")
+    }
+    for name in ("save", "verify", "observe"):
+        if not detail[name]:
+            raise CaptureError(f"the backup subagent gave no command to {name} the state")
+    if not detail["restore"] and not detail["instructions"]:
+        raise CaptureError("the backup subagent did not say how the state is put back")
+    return Target(kind="saved", name=str(told.get("state") or "state found by a subagent"), detail=detail)
