@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentrewind.manual_history import after_of, before_of
-from agentrewind.records import MAIN_WORKSPACE, CommitId, Node, OutsideChange, RecordUid
+from agentrewind.records import MAIN_WORKSPACE, CommitId, Node, OutsideChange, RecordUid, ToolNode
 from agentrewind.timeline import Timeline
 
 _Known: TypeAlias = tuple[CommitId | None, tuple[str, ...]]
@@ -61,12 +61,17 @@ def path_to(timeline: Timeline, until: str | None) -> tuple[Node, ...]:
 def states_of(
     timeline: Timeline, path: Sequence[Node], *, same: Callable[[CommitId, CommitId], bool]
 ) -> States:
-    """The states along a path; `same` tells whether two snapshots hold the same."""
+    """The states along a path; `same` tells whether two snapshots hold the same.
+
+    Where no tool call is recorded at all the agent's tools pass the layer by, and what changed after an
+    answer counts as that node's.
+    """
     walk = _Walk(same)
-    outside = _outside(timeline)
+    told = any(isinstance(node, ToolNode) for node in path)
+    outside = _outside(timeline) if told else frozenset()
     for node in path:
         (before, lacks_before), (after, lacks_after) = _around(timeline, node)
-        walk.see(before, f"before {node.record_uid}", lacks_before, outside=True)
+        walk.see(before, f"before {node.record_uid}", lacks_before, outside=told)
         walk.last = node.record_uid
         walk.see(after, f"after {node.record_uid}", lacks_after, outside=after in outside)
     return States(found=tuple(walk.found), skipped=tuple(walk.skipped))

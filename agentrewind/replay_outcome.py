@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agentrewind.display_text import shorten
 from agentrewind.errors import DivergenceError, HarnessError
 from agentrewind.records import JsonObject, LlmNode, RecordUid, ToolNode
 from agentrewind.timeline import Timeline
 
+_WORDS = 300
 _ENDED = ("accepted", "rejected")
 
 
@@ -53,22 +55,28 @@ class Replay:
 
 
 def read_report(
-    report: JsonObject, timeline: Timeline, *, nodes: list[LlmNode | ToolNode], stop: RecordUid | None
+    report: JsonObject,
+    timeline: Timeline,
+    *,
+    nodes: list[LlmNode | ToolNode],
+    stop: RecordUid | None,
+    words: str,
 ) -> Replay:
     """The outcome of replaying `nodes`, which ended before `stop` where that is given.
+
+    `words` is the last line that the harness printed, told where nothing else says why it ended.
 
     Raises HarnessError where the harness failed by itself, before the log had ended.
     """
     served, remaining = _count(report, "served"), _count(report, "remaining")
-    left = report.get("left")
+    left, error = report.get("left"), report.get("error")
     divergence = _divergence(report)
     unfinished = stop is not None or timeline.state() not in _ENDED
     if divergence is not None and divergence.record_uid is None and remaining == 0 and unfinished:
         # what the harness asked for next is what the log, as far as it goes, does not hold
         divergence = None
     elif divergence is None and remaining and left is None:
-        divergence = _stopped_short(nodes, remaining)
-    error = report.get("error")
+        divergence = _stopped_short(nodes, remaining, error if isinstance(error, str) else words)
     # a path that was cut off ends in the error that the harness met, or meets now where the log ends
     if isinstance(error, str) and divergence is None and not (remaining == 0 and unfinished):
         raise HarnessError(f"the harness failed in the replay: {error}")
@@ -99,11 +107,12 @@ def _divergence(report: JsonObject) -> DivergenceError | None:
     )
 
 
-def _stopped_short(nodes: list[LlmNode | ToolNode], remaining: int) -> DivergenceError:
+def _stopped_short(nodes: list[LlmNode | ToolNode], remaining: int, why: str) -> DivergenceError:
     answers = [node for node in nodes if isinstance(node, LlmNode)]
+    reason = f" ({shorten(why, _WORDS)})" if why.strip() else ""
     return DivergenceError(
         record_uid=answers[-remaining].record_uid,
-        difference=f"the harness ended, and {remaining} recorded call(s) were never asked for",
+        difference=f"the harness ended{reason}, and {remaining} recorded call(s) were never asked for",
     )
 
 

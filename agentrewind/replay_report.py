@@ -20,6 +20,7 @@ class Account:
     Attributes:
         result: the file that the process which asked for the replay reads.
         debug_at: the node at which the debugger opens; `opened` once it did.
+        failure: what a script ended with.
     """
 
     layer: Layer
@@ -28,6 +29,7 @@ class Account:
     warnings: list[str] = field(default_factory=list)
     nodes: dict[RecordUid, None] = field(default_factory=dict)
     opened: bool = False
+    failure: Exception | None = None
 
     def served(self, node: Node) -> None:
         """A recorded node is about to be given to the harness."""

@@ -23,7 +23,7 @@ from agentrewind.manual_history import state_at
 from agentrewind.opening import Place
 from agentrewind.options import RunOptions
 from agentrewind.processes import RUN_VARIABLE
-from agentrewind.records import JsonObject, RecordUid
+from agentrewind.records import JsonObject, LlmNode, RecordUid
 from agentrewind.replay_outcome import Replay, read_report
 from agentrewind.replayer import OnDivergence
 from agentrewind.replaying_enclosure import EXIT_NO_ENCLOSURE
@@ -32,6 +32,8 @@ from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.restore import restore_into
 
+_USELESS = "not-needed-in-a-replay"
+_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "langchain": "OPENAI_API_KEY"}
 _SECRET_ENDINGS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 
 
@@ -86,14 +88,14 @@ def replay_run(
     if terminal is not None and terminal.node not in {node.record_uid for node in nodes}:
         timeline.node(terminal.node)
         raise UsageError(f"{terminal.node} is not replayed, so that no debugger could open there")
-    root = _root(timeline)
+    root = declared_root(timeline)
     with tempfile.TemporaryDirectory(prefix="agentrewind-replay-") as folder:
         scratch = Path(folder).resolve()
         _write_scratch(timeline, nodes[0].record_uid, home=home, into=scratch / "workspace")
         copy = _copy_run(run, timeline, stop, into=scratch / "home" / "runs" / run.run_id)
         launch = _launch(scratch, copy, root=root, environment=environment, on_divergence=on_divergence)
         report = _run_child(scratch, launch, copy, root=root, terminal=terminal)
-    return read_report(report, timeline, nodes=nodes, stop=stop)
+    return read_report(report, timeline, nodes=nodes, stop=stop, words=str(report.get("words", "")))
 
 
 def _on_path(timeline: Timeline, until: str) -> RecordUid:
@@ -101,16 +103,6 @@ def _on_path(timeline: Timeline, until: str) -> RecordUid:
     if not timeline.on_path(node.record_uid):
         raise UsageError(f"{until} lies on an abandoned branch; only the current path can be replayed")
     return node.record_uid
-
-
-def _root(timeline: Timeline) -> Path:
-    root = declared_root(timeline)
-    if not root.is_dir():
-        raise ProtectedError(
-            f"the run saw its workspace at {root}, and there is no such folder here over which a copy could "
-            "be laid; make an empty folder there to replay the run"
-        )
-    return root
 
 
 def _write_scratch(timeline: Timeline, first: RecordUid, *, home: Path, into: Path) -> None:
@@ -177,7 +169,7 @@ def _run_child(
         report: JsonObject = json.loads(result.read_bytes())
     except (OSError, ValueError) as error:
         raise HarnessError(f"the replay ended with code {code} and left no result: {words[-800:]}") from error
-    return report
+    return {**report, "words": words.rpartition("\n")[2] if log.exists() else ""}
 
 
 def _launch(
@@ -185,14 +177,18 @@ def _launch(
 ) -> Launch:
     """The start of an agent process on the copy of the run, with credentials that are good for nothing."""
     harmless = {
-        name: "not-needed-in-a-replay" if name.endswith(_SECRET_ENDINGS) else value
-        for name, value in environment.items()
+        name: _USELESS if name.endswith(_SECRET_ENDINGS) else value for name, value in environment.items()
     }
     run = Run(copy)
+    timeline = run.timeline()
+    for node in timeline.nodes.values():
+        # its client may refuse to be made without one, although nothing is sent
+        if isinstance(node, LlmNode) and (key := _KEYS.get(node.client.partition(".")[0])) is not None:
+            harmless.setdefault(key, _USELESS)
     launch = compose(
         Place(run=run, root=root, store=scratch / "no-store"),
         segment=max(run.segment_numbers()),
-        script=RunOptions.from_json(run.timeline().header.options).command,
+        script=RunOptions.from_json(timeline.header.options).command,
         environment=harmless,
         on_divergence=on_divergence,
     )

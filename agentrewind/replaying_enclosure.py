@@ -59,6 +59,7 @@ def enclose(scratch: Path, root: Path, *, sealed: bool = False, online: bool = F
             raise
         _become_owner(libc)
     _call(libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None))
+    _make_place(libc, root)
     if sealed:
         _seal(libc, scratch.parent)
     _call(libc.mount(os.fsencode(scratch), os.fsencode(root), None, _MS_BIND, None))
@@ -67,6 +68,42 @@ def enclose(scratch: Path, root: Path, *, sealed: bool = False, online: bool = F
     alone = libc.unshare(_CLONE_NEWNET)
     if sealed:
         _call(alone)  # elsewhere the layer still lets no call out
+
+
+def _make_place(libc: ctypes.CDLL, root: Path) -> None:
+    """Have a folder at `root` for us to see where there is none, without making one that others see.
+
+    The nearest folder above it is covered with one of our own that shows what is in it, and the place.
+    """
+    if root.is_dir():
+        return
+    above = next(folder for folder in root.parents if folder.is_dir())
+    if above == above.parent:
+        raise OSError(errno.ENOENT, f"no folder {root}, and none above it but {above}")
+    covered = os.open(above, os.O_PATH | os.O_DIRECTORY)
+    names = [path.name for path in above.iterdir()]
+    _call(libc.mount(b"none", os.fsencode(above), b"tmpfs", 0, b"mode=0755"))
+    for name in names:
+        _show(libc, Path(f"/proc/self/fd/{covered}/{name}"), above / name)
+    os.close(covered)
+    root.mkdir(parents=True)
+
+
+def _show(libc: ctypes.CDLL, hidden: Path, place: Path) -> None:
+    """Let a covered path be seen at its place again."""
+    try:
+        if hidden.is_symlink():
+            place.symlink_to(hidden.readlink())
+            return
+        if hidden.is_dir():
+            place.mkdir()
+        else:
+            place.touch()
+    except OSError as error:
+        if error.errno == errno.ENOENT:  # gone meanwhile
+            return
+        raise
+    _call(libc.mount(os.fsencode(hidden), os.fsencode(place), None, _MS_BIND | _MS_REC, None))
 
 
 def _seal(libc: ctypes.CDLL, writable: Path) -> None:

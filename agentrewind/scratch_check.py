@@ -70,8 +70,6 @@ class ScratchChecks:
 
     def _probe(self) -> str:
         """Why the copy cannot be laid over the recorded path, empty where it can."""
-        if not self._root.is_dir():
-            return f"there is no folder {self._root}"
         probe = [*_ENCLOSURE, "/", str(self._root), "/bin/true"]
         done = subprocess.run(
             probe, cwd="/", env=self._environment, stdin=subprocess.DEVNULL, capture_output=True, check=False

@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import TracebackType
 
 from agentrewind.attempt import replaying, write_stop
 from agentrewind.capture.install import install_all
@@ -86,8 +87,15 @@ def _join_replay(handed: Handover, result: Path) -> None:
     set_layer(layer)
 
     def leave() -> None:
-        _exit(account.close(None))
+        _exit(account.close(account.failure))
 
+    show = sys.excepthook
+
+    def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        account.failure = error if isinstance(error, Exception) else None
+        show(kind, error, trace)
+
+    sys.excepthook = note
     atexit.register(leave)
 
 

@@ -65,6 +65,7 @@ _DOCUMENTS = {
     "replay": "`served`, `live` (0), `divergence` (null, or `record_uid` and `difference`), `state`, "
     "`remaining`, `until`, `warnings`, `nodes` (served, in order), `unserved` (never asked for), `left` "
     "(null, or the node at which the debugger was left).",
+    "keep": "`run_id`, `folder`, `nodes`, `files`, `bytes`.",
     "restore": "`created`, `modified`, `deleted`, `kept`, `outside`, `verified` (null on a dry run), "
     "`touched`, `lost_commits`, `commit`, `undone`.",
     "undo": "The fields of `restore`; `undone` says what was taken back.",

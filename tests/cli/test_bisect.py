@@ -148,11 +148,8 @@ def test_without_mounts_the_check_runs_elsewhere_and_that_is_said(broken: Desk) 
 
 
 def test_a_workspace_that_is_gone_needs_no_folder_at_its_place(rewound: Desk) -> None:
-    moved = rewound.base / "moved"
-    rewound.workspace.rename(moved)
-    found = rewound.json("bisect", "last", "--check", "test ! -e b.txt")
-    assert (found["first"], found["at_recorded_path"]) == ("rec_000012", False)
-    assert "there is no folder" in found["why_not"]
+    rewound.workspace.rename(rewound.base / "moved")
+    assert rewound.json("bisect", "last", "--check", "test ! -e b.txt")["first"] == "rec_000012"
     assert not rewound.workspace.exists()
 
 
