@@ -147,8 +147,8 @@ class ScriptedModel:
             return _failed(500, f"the policy raised {type(error).__name__}: {error}", kind="server_error")
 
     def _render(self, request: ScriptedRequest, answer: ScriptedAnswer, dialect: Dialect) -> Response:
-        if answer.status != 200:
-            return _error_response(answer)
+        if answer.status != 200 or answer.body is not None:
+            return _as_given(answer)
         completion = Completion(
             completion_id=f"chatcmpl-{request.number}",
             model=request.model,
@@ -286,10 +286,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _failed(status: int, message: str, *, kind: str, param: str | None = None) -> Response:
     body = error_body(message, kind=kind, param=param)
-    return _error_response(ScriptedAnswer(content=None, status=status, body=body))
+    return _as_given(ScriptedAnswer(content=None, status=status, body=body))
 
 
-def _error_response(answer: ScriptedAnswer) -> Response:
+def _as_given(answer: ScriptedAnswer) -> Response:
     body = answer.body
     if body is None:
         body = error_body(f"scripted HTTP {answer.status}", kind="scripted_error")

@@ -18,6 +18,7 @@ PIECE = 24
 class ScriptedAnswer:
     """An answer, or, with a `status` other than 200, an HTTP error with `body`.
 
+    With status 200 a `body` is sent as it is, in place of all that would be made of the other fields.
     Arguments of a tool call are a mapping, or a string that is sent as it is (so that broken JSON can be
     sent). Without `usage` the tokens are estimated from the number of characters. `delay` seconds pass
     before the first byte leaves, `gap` seconds between the events of a stream.

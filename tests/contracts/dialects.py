@@ -37,6 +37,10 @@ class Dialect(Protocol):
         """All that tools have answered."""
         ...
 
+    def nonsense(self) -> list[ScriptedAnswer]:
+        """Answers that call what is not there, or cannot be read; none of them runs anything."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ByCalls:
@@ -57,6 +61,12 @@ class ByCalls:
     def told(self, request: ScriptedRequest) -> str:
         return "\n".join(steps.results(request))
 
+    def nonsense(self) -> list[ScriptedAnswer]:
+        return [
+            ScriptedAnswer("say-unknown", [("browser", {"url": "x"})]),
+            ScriptedAnswer("say-cut", [("bash", '{"command": "echo never >> $SIDE')]),
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class ByCode:
@@ -75,6 +85,13 @@ class ByCode:
 
     def told(self, request: ScriptedRequest) -> str:
         return "\n".join(text_of(message) for message in request.messages if message["role"] == "user")
+
+    def nonsense(self) -> list[ScriptedAnswer]:
+        return [
+            code_steps.code("unknown", "browser(url='x')"),
+            code_steps.code("cut", "bash('echo never >> $SIDE"),
+            ScriptedAnswer("no code at all"),
+        ]
 
     @staticmethod
     def _line(call: Call) -> str:
@@ -102,6 +119,10 @@ class ByBlock:
 
     def told(self, request: ScriptedRequest) -> str:
         return "\n".join(code_steps.told(request))
+
+    def nonsense(self) -> list[ScriptedAnswer]:
+        block = "```mswea_bash_command\necho never >> $SIDE\n```"
+        return [ScriptedAnswer("no block"), ScriptedAnswer(f"{block}\n{block}")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,6 +154,19 @@ def test_a_kill_and_a_failing_provider_are_survived(stage: Stage, variant: Varia
     assert len(stage.server.requests) == len(answers) + 1
 
 
+def test_answers_that_make_no_sense_are_recorded_told_and_replayed(stage: Stage, variant: Variant) -> None:
+    dialect, given = variant.dialect, Script(variant)
+    # by their order: some harnesses put an error in the place of such an answer
+    answers = iter([given.work("one"), *dialect.nonsense(), given.work("two"), dialect.submit("end")])
+    stage.policy = lambda request: next(answers)
+    ended = stage.start(harness=variant.harness, settings=variant.settings)
+    assert (ended.code, ended.result["state"]) == (0, "accepted"), ended
+    assert stage.marks == ["one", "two"]
+    assert not [each.request.refusal for each in stage.arrivals if each.request.refusal]
+    found = replayed(stage)
+    assert (found.divergence, found.remaining, found.state) == (None, 0, "accepted")
+
+
 def test_the_harness_does_what_it_does_without_the_layer(stage: Stage, variant: Variant) -> None:
     if variant.harness == "smolagents":
         pytest.skip("its code actions need a layer that knows its answers; see its own tests")
