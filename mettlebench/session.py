@@ -11,6 +11,7 @@ import json
 import subprocess
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -54,14 +55,17 @@ class Session:
             writable=sandbox.writable,
             environment=sandbox.environment,
         )
-        self._process = start(
+        # the sandbox dies with the thread that starts it, and the caller's may be a short-lived one
+        self._keeper = ThreadPoolExecutor(1, thread_name_prefix="session-keeper")
+        self._process = self._keeper.submit(
+            start,
             inner,
             ["python3", "-I", inner.seen(SERVER, _SERVER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             home=Path(self._home.name),
-        )
+        ).result()
         self._one_at_a_time = threading.Lock()
         self._interrupted = False
 
@@ -102,6 +106,7 @@ class Session:
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
+        self._keeper.shutdown()
         self._home.cleanup()
 
     def __enter__(self) -> Self:

@@ -34,7 +34,7 @@ from runner.result import (
     Tokens,
 )
 from runner.result import State as RunState
-from runner.spending import cost_of, tokens_of
+from runner.spending import cost_of, counted, tokens_of
 from runner.suspicion import hidden_of, suspicions
 from runner.trial import REVIEWS_FILE, STORE, InfrastructureError, Trial
 
@@ -75,7 +75,7 @@ def assemble(trial: Trial, folder: Path, clock: Clock) -> Result:
         attempts=len(runs),
         tries=order.tries,
         tokens=tokens,
-        cost=_cost(order, tokens, monitor_tokens),
+        cost=_cost(order, tokens if counted(nodes) else None, monitor_tokens),
         seconds=trial.seconds,
         storage_bytes=storage_of(folder / STORE),
         suspicions=marks,
@@ -242,11 +242,12 @@ def _reviews(order: Order, folder: Path) -> tuple[Reviews | None, Tokens]:
     return reviews, Tokens(**sums)
 
 
-def _cost(order: Order, tokens: Tokens, monitor: Tokens) -> float | None:
+def _cost(order: Order, tokens: Tokens | None, monitor: Tokens) -> float | None:
+    """US dollars; None where a price or the number of tokens is not known."""
     if order.cell.simulated:
         return 0.0
     price = order.conditions.price or price_of(order.cell.model)
-    cost = None if price is None else cost_of(tokens, price)
+    cost = None if price is None or tokens is None else cost_of(tokens, price)
     if cost is None or monitor == Tokens():
         return cost
     watched = price_of(order.conditions.monitor)

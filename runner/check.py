@@ -6,10 +6,12 @@ Run by the agent's process in the workspace. Prints `criterion: ID` and the crit
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
 
+from agentrewind.processes import die_with_parent
 from agentrewind.submission import CANNOT_JUDGE
 from mettlebench.errors import MettleBenchError
 from mettlebench.evaluate import evaluate
@@ -24,7 +26,8 @@ VERDICTS_FILE = "verdicts.jsonl"
 def command(*, task_id: str, tasks: Path, folder: Path, mode: SandboxMode) -> str:
     """The check as the run's options hold it."""
     parts = [sys.executable, "-P", "-m", "runner.check", task_id, str(tasks), str(folder), mode.value]
-    return shlex.join(parts)
+    # the shell that runs it makes way, so that the judge is a child of the agent process and ends with it
+    return f"exec {shlex.join(parts)}"
 
 
 def read_verdicts(folder: Path) -> tuple[Verdict, ...]:
@@ -38,6 +41,7 @@ def read_verdicts(folder: Path) -> tuple[Verdict, ...]:
 
 def main(arguments: list[str]) -> int:
     """Judge the current directory."""
+    die_with_parent(os.getppid())
     task_id, tasks, folder, mode = arguments[0], Path(arguments[1]), Path(arguments[2]), arguments[3]
     try:
         earlier = read_verdicts(folder)

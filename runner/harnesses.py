@@ -30,7 +30,9 @@ def harness_settings(harness: str, conditions: Conditions) -> JsonObject:
     elif harness == "smolagents":
         own = {"max_steps": NO_LIMIT, "model_settings": sampling}
     elif harness == "qwen-agent":
-        own = {"max_calls": NO_LIMIT, "timeout": 0.0, "generate_cfg": sampling}
+        # it streams, and a stream tells what it took only where it is asked to
+        counted: JsonObject = {**sampling, "stream_options": {"include_usage": True}}
+        own = {"max_calls": NO_LIMIT, "timeout": 0.0, "generate_cfg": counted}
     elif harness == "langchain":
         own = {"timeout": 0.0, "model_settings": sampling}
     return {**own, "config": [*config, *conditions.settings]}

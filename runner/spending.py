@@ -28,6 +28,11 @@ def tokens_of(nodes: Iterable[Node]) -> Tokens:
     return Tokens(input=total[0], output=total[1], cached=total[2])
 
 
+def counted(nodes: Iterable[Node]) -> bool:
+    """Every answer came with the tokens that it took, so that their sum is what the provider counts."""
+    return all((node.output or {}).get("usage") for node in nodes if isinstance(node, LlmNode))
+
+
 def usage_of(usage: dict[str, Json]) -> Tokens:
     """A provider's `usage`: of chat completions, Responses, Messages or LangChain.
 

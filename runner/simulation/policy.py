@@ -130,7 +130,8 @@ def _target(candidates: str, plans: Plans) -> Mapping[str, str]:
     """Where to go back to: the answer that took the first step of the wrong order."""
     try:
         entries = json.loads(candidates)["candidates"]
-        fitting = [str(each["record_uid"]) for each in entries if each["summary"] == _text(plans.parting)]
+        said = _text(plans.parting)
+        fitting = [str(each["record_uid"]) for each in entries if each["summary"].startswith(said)]
     except (ValueError, KeyError, TypeError) as error:
         raise NoAnswerError(f"the candidates cannot be read ({error!r})") from error
     if not fitting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,19 @@ def test_no_command_can_answer_for_the_session(tmp_path: Path) -> None:
 def test_mode_none_runs_here(tmp_path: Path) -> None:
     with Session(Sandbox(workspace=tmp_path, mode=SandboxMode.NONE)) as session:
         assert session.run("pwd").output.decode().strip() == str(tmp_path)
+
+
+def test_a_session_outlives_the_threads_that_start_and_use_it(tmp_path: Path) -> None:
+    """Agent frameworks run each call of a tool in a thread of its own."""
+    opened: list[Session] = []
+
+    def in_a_thread(work: Callable[[], object]) -> None:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    in_a_thread(lambda: opened.append(Session(Sandbox(workspace=tmp_path))))
+    with opened[0] as session:
+        in_a_thread(lambda: session.run("sleep 60 & echo $! > job"))
+        time.sleep(0.3)
+        assert session.run("kill -0 $(cat job)").code == 0
