@@ -7,13 +7,15 @@ TESTED := mini,smolagents,qwen,langchain,clients,backup,view,bench,dev
 DEBIAN := git bubblewrap sqlite3 patch openssl chromium=chromium postgresql dovecot-imapd cron=crontab \
 	kubernetes-client=kubectl
 
+comma := ,
 EXTRAS_smolagents := smolagents
 EXTRAS_qwen-agent := qwen
 EXTRAS_langchain := langchain
 
-demo:            ## the whole story offline: an agent breaks something, goes back, finishes
-	@scripts/setup $(or $(EXTRAS_$(HARNESS)),mini)
-	@.venv/bin/agentrewind demo $(if $(STRATEGY),--strategy $(STRATEGY)) $(if $(HARNESS),--harness $(HARNESS))
+demo:            ## the whole story offline: an agent breaks something, goes back, finishes; STORY=external
+	@scripts/setup $(or $(EXTRAS_$(HARNESS)),mini)$(if $(filter external,$(STORY)),$(comma)backup postgresql)
+	@.venv/bin/agentrewind demo $(if $(STORY),--story $(STORY)) $(if $(STRATEGY),--strategy $(STRATEGY)) \
+		$(if $(HARNESS),--harness $(HARNESS))
 
 test:            ## all tests, with coverage
 	@scripts/setup $(TESTED) $(DEBIAN)

@@ -190,4 +190,18 @@ def _report(report: Mapping[str, Json]) -> str:
     paths.sort(key=lambda path: path.startswith(".git/"))  # what a person knows by name comes first
     shown = ", ".join(paths[:_SHOWN_PATHS]) + (" …" if len(paths) > _SHOWN_PATHS else "")
     checked = ", verified" if report.get("verified") is True else ""
-    return f"{moved(report)}{checked}" + (f" ({shown})" if shown else "")
+    return f"{moved(report)}{checked}" + (f" ({shown})" if shown else "") + _outside(report)
+
+
+def _outside(report: Mapping[str, Json]) -> str:
+    """What became of state outside the workspace."""
+    found = report.get("external")
+    external = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    text = ""
+    for state in dict.fromkeys(each.get("state") for each in external):
+        names = [
+            str(each.get("what")) for each in external if each.get("state") == state and each.get("kind")
+        ]
+        name = "left as it is" if state == "preserved" else state
+        text += f"; outside the workspace {name!s}: {', '.join(names[:_SHOWN_PATHS])}"
+    return text

@@ -29,6 +29,13 @@ HARNESS = "mini-swe-agent"
 
 @click.command("demo")
 @click.option(
+    "--story",
+    type=click.Choice(["release", "external"]),
+    default="release",
+    show_default=True,
+    help="What is lost: work in the workspace, or a database column and files outside of it.",
+)
+@click.option(
     "--strategy",
     type=click.Choice(["rewind", "continue"]),
     default="rewind",
@@ -49,6 +56,7 @@ def demo(
     context: click.Context,
     /,
     *,
+    story: str,
     strategy: str,
     harness: str,
     model: str | None,
@@ -61,6 +69,9 @@ def demo(
     where it could go back to, rewinds with a note to itself, and finishes. Harness, shell, git, database
     and check are real; the model's answers are scripted and cost nothing. --model NAME gives the same
     assignment to a real model.
+
+    --story external: the agent drops a column of a PostgreSQL database and deletes a folder, both outside its
+    workspace, and the rewind brings both back. PostgreSQL has to be installed; the demo starts its own.
     """
     session = context.find_object(Session)
     assert session is not None
@@ -72,6 +83,12 @@ def demo(
 
     check_harness(harness)
     root = _root(session, workspace)
+    if story == "external":
+        if strategy != "rewind":
+            raise UsageError("--story external is told with --strategy rewind only")
+        from harness_adapters.demo.external_run import tell_external
+
+        context.exit(tell_external(session, root, harness=harness, model=model, as_json=as_json))
     build_workspace(root)
     new = NewRun(
         root=root,
