@@ -19,7 +19,7 @@ from agentrewind.backup.rules.rule import Rule
 from agentrewind.backup.understanding import mcp, tools
 from agentrewind.backup.understanding.reading import reads, writing_redirects
 from agentrewind.backup.understanding.shell import read_shell
-from agentrewind.backup.values import Command, Context, Decision, Target, Tier, ToolCall, Word
+from agentrewind.backup.values import Command, Context, Decision, Redirect, Target, Tier, ToolCall, Word
 
 _IN_PLACE = (
     "rm",
@@ -36,8 +36,8 @@ _IN_PLACE = (
 )
 """Programs that change nothing but the paths that find hands them."""
 
-_LOCAL = ("files", "git")
-"""Kinds whose state may lie in the workspace: no target then says nothing about reading."""
+_TELLS_READING = ("postgresql", "kubernetes", "imap")
+"""Kinds whose state never lies in the workspace: a command without a target only reads it."""
 
 
 def decide(call: ToolCall, context: Context, rules: Rules) -> Decision:
@@ -72,7 +72,7 @@ class _Gathered:
             self.restore.setdefault(key, kind_of(target.kind).describe(target)[1])
         if targets:
             self.rules.setdefault(rule.id, rule)
-        self.changes = self.changes or bool(targets) or rule.kind in _LOCAL
+        self.changes = self.changes or bool(targets) or rule.kind not in _TELLS_READING
 
     def cannot_tell(self, what: str, why: str) -> None:
         self.changes = True
@@ -193,6 +193,12 @@ def _tool(call: ToolCall, context: Context, rules: Rules, gathered: _Gathered) -
         if mcp.tool_reads(call):
             return
     elif tools.tool_reads(call.name):
+        return
+    patched = tools.patched_paths(call)
+    if patched:
+        writes = tuple(Redirect(operator=">", target=Word(path)) for path in patched)
+        here = tools.call_context(call, context)
+        _redirects(Command(argv=(), redirects=writes, cwd=here.cwd), rules, here, gathered)
         return
     matching = rules.for_tool(call.name)
     if not matching:

@@ -142,6 +142,15 @@ def test_without_rules_nothing_that_changes_is_let_by(desk: Desk) -> None:
         ("Bash", {"command": "rm @/a.txt", "description": "x"}, Tier.PAIR, ["@/a.txt"]),
         ("shell", {"command": ["bash", "-lc", "rm @/a.txt"], "workdir": "/"}, Tier.PAIR, ["@/a.txt"]),
         ("shell", {"command": ["rm", "a.txt"], "workdir": "@"}, Tier.PAIR, ["@/a.txt"]),
+        (
+            "apply_patch",
+            {
+                "input": "*** Begin Patch\n*** Update File: @/a.txt\n@@\n-x\n*** Delete File: b.log\n*** End Patch"
+            },
+            Tier.PAIR,
+            ["@/a.txt"],
+        ),
+        ("apply_patch", {"input": "nothing that is a patch"}, Tier.SUBAGENT, []),
         ("never_heard_of", {"x": 1}, Tier.SUBAGENT, []),
         ("mcp__never__heard_of", {}, Tier.SUBAGENT, []),
         ("mcp__filesystem__read_file", {"path": "@/a.txt"}, Tier.NONE, []),

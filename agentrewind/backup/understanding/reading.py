@@ -6,8 +6,10 @@ such an option: not read-only. One command's verdict says nothing of the command
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from agentrewind.backup.understanding import reading_tables as tables
 from agentrewind.backup.understanding.reading_texts import READERS
@@ -30,7 +32,7 @@ def reads(command: Command) -> bool:
     name, words = command.name, command.argv[1:]
     if name in tables.PLAIN:
         return not (name in tables.EVALUATING and any(_CODE.search(word.text) for word in words))
-    if command.open_ended or any(_may_be_option(word) for word in words):
+    if command.open_ended or any(_may_be_option(word, command.cwd) for word in words):
         return False
     texts = [word.text for word in words]
     if name in tables.VERSIONED and len(texts) == 1 and texts[0] in ("--version", "-V", "--help", "-version"):
@@ -58,10 +60,16 @@ def _is_found_by_name(program: str) -> bool:
     return not slash or directory in SYSTEM_DIRECTORIES
 
 
-def _may_be_option(word: Word) -> bool:
+def _may_be_option(word: Word, cwd: Path | None) -> bool:
+    """Whether a word may turn out to be an option: unknown, or a pattern that fits a name with a dash."""
     if not word.literal:
         return True
-    return word.glob and word.text[:1] in "*?[-"
+    if not word.glob or word.text[:1] not in "*?[-":
+        return False
+    try:
+        return cwd is None or any(entry.name.startswith("-") for entry in os.scandir(cwd))
+    except OSError:
+        return True
 
 
 def _by_table(name: str, texts: Sequence[str]) -> bool:

@@ -48,7 +48,6 @@ DENIED = {
     "fdfind": _denied("-x -X --exec --exec-batch"),
     "tree": _denied("-o -R --output"),
     "file": _denied("-C --compile"),
-    "date": _denied("-s --set", shape=r"\+.*"),
     "hostname": _denied("-F -b --file --boot", operands=0),
     "hostnamectl": _denied(operands=1, shape="status"),
     "timedatectl": _denied(operands=1, shape="status|show|list-timezones"),

@@ -185,6 +185,20 @@ def _ip(texts: Texts) -> bool:
     return words[1] in ("show", "list", "ls", "get") and words[0] not in ("netns", "vrf", "monitor")
 
 
+def _date(texts: Texts) -> bool:
+    """Shows a moment; an operand without a plus sign would set the clock."""
+    rest = list(texts)
+    while rest:
+        text = rest.pop(0)
+        if text in ("-d", "--date", "-r", "--reference", "-f", "--file"):
+            rest[:1] = []
+        elif not re.fullmatch(
+            r"\+.*|-[uRI]+|--(utc|universal|rfc-3339=.*|iso-8601(=.*)?|date=.*|reference=.*)", text
+        ):
+            return False
+    return True
+
+
 def _service(texts: Texts) -> bool:
     return list(texts) == ["--status-all"] or (len(texts) == 2 and texts[1] == "status")
 
@@ -207,4 +221,5 @@ READERS: dict[str, Callable[[Texts], bool]] = {
     "rpm": _rpm,
     "ip": _ip,
     "service": _service,
+    "date": _date,
 }

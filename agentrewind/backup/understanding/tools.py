@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -112,6 +113,19 @@ def shell_text(call: ToolCall) -> str | None:
         if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
             return shlex.join(str(word) for word in value)
     return None
+
+
+_PATCHES = frozenset({"apply_patch", "ApplyPatch", "applypatch"})
+_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)[ \t]*$", re.MULTILINE)
+
+
+def patched_paths(call: ToolCall) -> tuple[str, ...]:
+    """The paths that a patch of the tool apply_patch adds, changes, deletes or moves; else empty."""
+    if call.name not in _PATCHES:
+        return ()
+    given = call.arguments
+    texts = [given] if isinstance(given, str) else list(given.values()) if isinstance(given, dict) else []
+    return tuple(path for text in texts if isinstance(text, str) for path in _PATCHED.findall(text))
 
 
 def call_context(call: ToolCall, context: Context) -> Context:
