@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runner.result import Result
@@ -38,10 +38,14 @@ def runner(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(_command(arguments), env=environment(), capture_output=True, text=True, check=False)
 
 
-def start(*arguments: object) -> subprocess.Popen[str]:
+def start(*arguments: object, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """The same, under way."""
     return subprocess.Popen(
-        _command(arguments), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        _command(arguments),
+        env={**environment(), **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
 
 
