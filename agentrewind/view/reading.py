@@ -132,6 +132,7 @@ class Library:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = threading.RLock()
         self._stores: dict[Path, SnapshotStore] = {}
+        self._stores_lock = threading.RLock()
 
     def read(self, run_id: str) -> Reading:
         """The run as it stands now.
@@ -196,14 +197,14 @@ class Library:
         Raises DamagedError where they are gone.
         """
         path = snapshot_store(self.home, declared_root(reading.timeline))
-        with self._lock:
+        with self._stores_lock:
             if path not in self._stores:
                 self._stores[path] = SnapshotStore.open(path)
             yield self._stores[path]
 
     def close(self) -> None:
         """Close the stores."""
-        with self._lock:
+        with self._stores_lock:
             while self._stores:
                 self._stores.popitem()[1].close()
 

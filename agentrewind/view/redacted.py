@@ -24,6 +24,7 @@ from agentrewind.records import (
     Resumed,
     RewindAsked,
     RewindDone,
+    Started,
     Submission,
     ToolNode,
 )
@@ -54,7 +55,12 @@ def redacted(reads: Iterable[SegmentRead]) -> tuple[SegmentRead, ...]:
 def redacted_header(header: Header) -> Header:
     """The header without what looks like a credential."""
     options = _object(header.options)
-    return replace(header, options=options, model=scrub(header.model) if header.model else header.model)
+    return replace(
+        header,
+        options=options,
+        model=header.model and scrub(header.model),
+        harness=header.harness and scrub(header.harness),
+    )
 
 
 def redacted_record(record: Record) -> Record:
@@ -63,6 +69,8 @@ def redacted_record(record: Record) -> Record:
         case LlmNode():
             return replace(
                 record,
+                model=scrub(record.model),
+                client=scrub(record.client),
                 parameters=_object(record.parameters),
                 messages=_messages(record.messages),
                 tools=redacted_value(record.tools),
@@ -73,11 +81,14 @@ def redacted_record(record: Record) -> Record:
         case ToolNode():
             return replace(
                 record,
+                tool_name=scrub(record.tool_name),
                 arguments=redacted_value(record.arguments),
                 output=redacted_value(record.output),
                 error=_error(record.error),
                 metadata=_metadata(record.metadata),
             )
+        case Started():
+            return replace(record, tool_name=record.tool_name and scrub(record.tool_name))
         case AttemptFailed(error=error):
             return replace(record, error=_error(error) or error)
         case _:
@@ -136,6 +147,7 @@ def _error(error: ErrorRecord | None) -> ErrorRecord | None:
         return None
     return replace(
         error,
+        type=scrub(error.type),
         message=scrub(error.message),
         args=tuple(map(redacted_value, error.args)),
         attributes=_object(error.attributes),
