@@ -54,6 +54,9 @@ def _tell(entry: Json) -> None:
     if files:
         names = ", ".join(f"{_text(each['status'])} {_text(each['path'])}" for each in files[:5])
         say(f"    {counted(len(files), 'file')}: {shorten(names, 90)}", style="faint")
+    for each in _list(entry["external"]):
+        outcome = "can be restored" if each.get("restorable") else _text(each.get("state", "not restorable"))
+        say(f"    outside: {shorten(_text(each.get('what', '')), 70)} ({outcome})", style="note")
     memories = entry["memories"]
     for memory in memories if isinstance(memories, list) else ():
         say(f"    note: {shorten(_text(memory), 90)}", style="rewind")
