@@ -30,6 +30,7 @@ class Bench:
     base: Path
     policy: BackupPolicy = field(default_factory=BackupPolicy)
     more: Mapping[str, str] = field(default_factory=dict)
+    store_at: Path | None = None
 
     def __post_init__(self) -> None:
         self.out, self.workspace, home = self.base / "out", self.base / "ws", self.base / "home"
@@ -39,8 +40,9 @@ class Bench:
         config = {"GIT_CONFIG_GLOBAL": str(home / ".gitconfig")}
         self.environment = {**GIT_ENVIRONMENT, **config, "HOME": str(home), "OUT": str(self.out), **self.more}
         self.context = Context(cwd=self.out, env=self.environment, home=home, workspace=self.workspace)
-        self.store = BackupStore(self.base / "store")
-        self.log = BackupLog(self.base / "store", SystemClock())
+        place = self.store_at or self.base / "store"
+        self.store = BackupStore(place)
+        self.log = BackupLog(place, SystemClock())
 
     @property
     def backups(self) -> Backups:

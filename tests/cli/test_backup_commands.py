@@ -1,0 +1,105 @@
+"""The commands of backups, as a person types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.backup.bench import Bench
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """A bench whose store is the home's, with one lost file and one call that nobody understands."""
+    made = Bench(base=tmp_path / "bench", store_at=tmp_path / "home" / "backup")
+    made.write("one.txt", "one\n")
+    made.do("rm one.txt")
+    made.do("./unknown", node="rec_000003")
+    return made
+
+
+def command(bench: Bench, *words: str) -> subprocess.CompletedProcess[str]:
+    home = bench.store.directory.parent
+    return subprocess.run(
+        [sys.executable, "-m", "agentrewind.cli", "backup", *words],
+        env={"PATH": os.environ["PATH"], "HOME": str(bench.base), "AGENTREWIND_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def asked(bench: Bench, *words: str, code: int = 0) -> Any:
+    done = command(bench, *words, "--json")
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_file_is_listed_shown_restored_and_taken_away_again(bench: Bench) -> None:
+    lost = bench.out / "one.txt"
+    listed = asked(bench, "log")
+    assert [(each["what"], each["state"], each["restorable"]) for each in listed] == [
+        (str(lost), "preserved", True),
+        ("./unknown", "not covered", False),
+    ]
+    entry = listed[0]["id"]
+    assert any("write back" in line for line in asked(bench, "show", "last")["plan"])
+    (planned,) = asked(bench, "restore", entry, "--dry-run")
+    assert not lost.exists()
+    assert planned["id"] == entry
+    (result,) = asked(bench, "restore", entry)
+    assert result["state"] == "restored"
+    assert lost.read_text() == "one\n"
+    (undone,) = asked(bench, "undo")
+    assert undone["state"] == "restored"
+    assert not lost.exists()
+    asked(bench, "undo")
+    assert lost.exists()
+
+
+def test_what_changed_since_stops_it_with_its_own_code(bench: Bench) -> None:
+    lost = bench.out / "one.txt"
+    lost.write_text("by a person\n")
+    (result,) = asked(bench, "restore", "last", code=5)
+    assert "changed after the call" in result["detail"][0]
+    assert lost.read_text() == "by a person\n"
+    asked(bench, "restore", "last", "--force")
+    assert lost.read_text() == "one\n"
+    asked(bench, "undo")
+    assert lost.read_text() == "by a person\n"
+
+
+def test_what_was_never_preserved_cannot_be_restored(bench: Bench) -> None:
+    entry = asked(bench, "log")[1]["id"]
+    (result,) = asked(bench, "restore", entry, code=1)
+    assert result["state"] == "not restorable"
+
+
+def test_usage_is_told(bench: Bench) -> None:
+    done = command(bench, "restore", "nothing-like-it")
+    assert done.returncode == 2
+    assert "backup log" in done.stderr
+    assert command(bench, "undo").returncode == 2
+
+
+def test_verify_finds_what_is_damaged(bench: Bench) -> None:
+    assert asked(bench, "verify")["problems"] == []
+    payloads = sorted((bench.store.directory / "blobs").iterdir())
+    payloads[0].write_bytes(b"altered")
+    payloads[1].unlink()
+    problems = asked(bench, "verify", code=4)["problems"]
+    assert any("altered" in line for line in problems)
+    assert any("missing" in line for line in problems)
+
+
+def test_for_people(bench: Bench) -> None:
+    assert "not covered" in command(bench, "log").stdout
+    assert "rm one.txt" in command(bench, "show", "last").stdout
+    assert "would write back" in command(bench, "restore", "last", "--dry-run").stdout
+    assert "restored" in command(bench, "restore", "last").stdout
