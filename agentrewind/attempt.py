@@ -57,6 +57,9 @@ def main(parent: int | None = None) -> int:
     except StorageError as error:
         _say(str(error))
         return EXIT_STORAGE
+    except AgentRewindError as error:
+        _say(str(error))
+        return error.exit_code
 
 
 def _run_agent(run: Run, layer: Layer) -> AgentOutcome | Exception | None:

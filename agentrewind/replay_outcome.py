@@ -21,6 +21,7 @@ class Replay:
         served: how many times the harness was answered from the log; `nodes` names the nodes, in order.
         unserved: nodes of the path, before the one at which it was to stop, that it never asked for.
         reached: the node before which it was told to stop.
+        error: what the harness ended with where the log ends, as in a failure of the provider.
         opened: the debugger was opened; `left`: the node at which the replay was ended there.
     """
 
@@ -32,6 +33,7 @@ class Replay:
     reached: RecordUid | None = None
     nodes: tuple[RecordUid, ...] = ()
     unserved: tuple[RecordUid, ...] = ()
+    error: str | None = None
     opened: bool = False
     left: RecordUid | None = None
 
@@ -51,6 +53,7 @@ class Replay:
             "nodes": list(self.nodes),
             "unserved": list(self.unserved),
             "left": self.left,
+            "error": self.error,
         }
 
 
@@ -92,6 +95,7 @@ def read_report(
         reached=stop,
         nodes=tuple(nodes_served),
         unserved=tuple(node.record_uid for node in nodes if node.record_uid not in nodes_served),
+        error=error if isinstance(error, str) and divergence is None else None,
         opened=report.get("opened") is True,
         left=RecordUid(left) if isinstance(left, str) else None,
     )

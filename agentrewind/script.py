@@ -13,7 +13,7 @@ from agentrewind.attempt import replaying, write_stop
 from agentrewind.capture.install import install_all
 from agentrewind.clock import SystemClock
 from agentrewind.current import current_gate, set_layer
-from agentrewind.errors import StorageError
+from agentrewind.errors import AgentRewindError, StorageError
 from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, STARTUP, Handover, claim, take
 from agentrewind.layer import Layer
 from agentrewind.opening import Place, live_layer
@@ -72,14 +72,16 @@ def _leave(layer: Layer, stack: ExitStack) -> None:
         write_stop(layer.recorder, error, SystemClock())
     try:
         stack.close()
-    except StorageError as failed:
+    except AgentRewindError as failed:
         error = error or failed
         print(failed, file=sys.stderr)  # noqa: T201 - a script's own standard error
     set_layer(None)
     if isinstance(error, StorageError):
         _exit(EXIT_STORAGE)
+    if error is not None:
+        _exit(error.exit_code)
     if reason is not None:
-        _exit(EXIT_REWIND if error is None else error.exit_code)
+        _exit(EXIT_REWIND)
 
 
 def _join_replay(handed: Handover, result: Path) -> None:

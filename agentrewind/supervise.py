@@ -260,6 +260,8 @@ class Supervisor:
         finished = timeline.last_finished()
         if self._stop_asked and (finished is None or code < 0):
             state, detail = "stopped", "stopped by a person"
+            with self._run.writer(timeline.head) as writer:
+                writer.append(Finished(state=state, detail=detail, at=self._clock.now()), durable=True)
         elif code < 0:
             state, detail = "error", f"the agent process was ended by {signal.Signals(-code).name}"
         elif code == EXIT_STORAGE:

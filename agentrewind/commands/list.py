@@ -60,6 +60,7 @@ class Row:
     run_id: str
     state: str = "damaged"
     harness: str | None = None
+    agent: str | None = None
     model: str | None = None
     nodes: int = 0
     rewinds: int = 0
@@ -75,6 +76,7 @@ class Row:
 
 def row_of(home: Path, run: Run) -> Row:
     """How the run stands now; damage is told, not raised."""
+    from agentrewind.agent_name import agent_of, models_of
     from agentrewind.commands.alive import is_running
     from agentrewind.errors import DamagedError
     from agentrewind.records import MAIN_WORKSPACE
@@ -94,7 +96,8 @@ def row_of(home: Path, run: Run) -> Row:
         row,
         state="running" if is_running(home, timeline) else timeline.state(),
         harness=header.harness,
-        model=header.model,
+        model=models_of(timeline),
+        agent=agent_of(timeline),
         nodes=len(timeline.nodes),
         rewinds=count_rewinds(timeline),
         tokens_in=usage.tokens_in,
@@ -146,7 +149,7 @@ def _line(row: Row, width: int, now: str) -> str:
     )
     if row.state == "damaged":
         return f"{line}  {one_line(row.detail or '')}"
-    what = f"{row.harness or 'script'}, {row.model or 'any model'}, {row.workspace}"
+    what = f"{row.agent}, {row.model or 'no model yet'}, {row.workspace}"
     return f"{line}  {one_line(what)}"
 
 

@@ -61,13 +61,13 @@ def _selected(session: Session, timeline: Timeline, selection: Selection) -> fro
 
 
 def _tell(session: Session, run: Run, timeline: Timeline, only: frozenset[RecordUid] | None) -> None:
+    from agentrewind.agent_name import agent_of, models_of
     from agentrewind.commands.alive import is_running
     from agentrewind.display import print_tree
     from agentrewind.display_story import story_of
 
-    header = timeline.header
     running = is_running(session.home, timeline)
-    say(f"{run.run_id}  {header.harness or 'script'}, {header.model or 'any model'}", style="strong")
+    say(f"{run.run_id}  {agent_of(timeline)}, {models_of(timeline) or 'no model yet'}", style="strong")
     width = shutil.get_terminal_size((110, 24)).columns
     print_tree(story_of(run.segments_read()), width=width, live=running, only=only)
     state = "running" if running else timeline.state()

@@ -9,6 +9,7 @@ import click
 
 from agentrewind.commands.output import counted, emit, json_option, say
 from agentrewind.commands.session import Session
+from agentrewind.display_text import one_line
 
 if TYPE_CHECKING:
     from agentrewind.replay_outcome import Replay
@@ -65,14 +66,21 @@ def _tell(run_id: str, found: Replay, debug_at: str | None) -> None:
         say(f"left in the debugger at {found.left}", style="note")
     elif debug_at is not None and not found.opened:
         say(f"the debugger never opened: {debug_at} was not asked for", style="note")
-    for warning in found.warnings:
-        say(f"  by position: {warning}", style="note")
+    for remark in _remarks(found):
+        say(remark, style="note")
     if found.divergence is not None:
         say(str(found.divergence), style="bad")
         if found.unserved:
             say(f"  never asked for: {ranges(found.unserved)}", style="faint")
         if uid := found.divergence.record_uid:
             say(f"  agentrewind show {run_id} {uid} --full", style="faint")
+
+
+def _remarks(found: Replay) -> list[str]:
+    texts = [f"  by position: {warning}" for warning in found.warnings]
+    if found.error is not None:
+        texts.append(f"at the end of the log the harness ended with {one_line(found.error)}")
+    return texts
 
 
 def ranges(uids: Sequence[str]) -> str:

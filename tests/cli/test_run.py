@@ -232,7 +232,8 @@ def test_a_live_run_is_running_owns_its_workspace_and_is_stopped_by_ctrl_c(desk:
     assert child.returncode == 130
     report = json.loads(out)
     assert report["state"] == "stopped"
-    assert desk.json("list")[0]["state"] in ("stopped", "interrupted")
+    assert desk.json("list")[0]["state"] == "stopped"
+    assert desk.json("list")[0]["detail"] == report["detail"]
     assert desk.json("run", "--resume", "last", code=1)["state"] == "stopped"
 
 

@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from agentrewind.records import AttemptFailed, LlmNode
+from agentrewind.replaying import replay_run
 from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest
 from tests.e2e.laws import check_laws
 from tests.e2e.stage import KEY, Stage
@@ -89,3 +90,17 @@ def test_a_provider_that_is_away_refuses_or_fails_leaves_a_run_that_goes_on(stag
     assert sorted(path.name for path in stage.root.iterdir()) == ["a", "c"]
     assert sum(isinstance(event, AttemptFailed) for event in stage.timeline.events(0)) == 2
     check_laws(stage, live_calls=8)
+
+
+def test_a_run_that_ended_with_its_provider_is_replayed_up_to_that_failure(stage: Stage) -> None:
+    refused = ScriptedAnswer(None, status=400, body={"error": {"message": "the provider says no"}})
+    stage.policy = story(work("a", "echo a > a"), refused)
+    ended = stage.start(settings=AT_ONCE)
+    assert (ended.code, ended.result["state"]) == (1, "error")
+    requests = len(stage.server.requests)
+    found = replay_run(stage.run, home=stage.home, environment=stage.environment)
+    assert (found.divergence, found.remaining, found.served) == (None, 0, 2)
+    assert found.error is not None
+    assert found.error in ended.result["detail"]
+    assert "the provider says no" in found.error
+    assert len(stage.server.requests) == requests

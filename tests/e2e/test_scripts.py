@@ -115,9 +115,36 @@ def test_the_same_loop_as_it_was_written_is_recorded_replayed_and_restored(desk:
     assert (replayed["served"], replayed["live"], replayed["divergence"]) == (3, 0, None)
     assert len(desk.model.requests) == 3
     assert not (desk.root / "ws" / "kept").exists()
+    (row,) = desk.command("list", "--json")
+    assert (row["harness"], row["model"]) == (None, desk.model.requests[0].model)
+    assert row["agent"].endswith("examples/openai_loop.py 'do the work'")
     into = desk.root / "again"
     desk.command("restore", result["run_id"], "rec_000002", "--into", str(into), "--json")
     assert (into / "kept").read_text() == "1\n"
+
+
+def test_snapshots_that_can_no_longer_be_read_end_a_command_as_damage(desk: Desk) -> None:
+    """Whatever the command's own exit code is."""
+    script, once = desk.root / "script.py", desk.root / "once"
+    script.write_text(
+        "import pathlib, sys\n"
+        "import agentrewind\n"
+        "def write(name): return pathlib.Path(name).write_text(name)\n"
+        "agentrewind.call_tool('write', {'name': 'a'}, lambda: write('a'))\n"
+        "once = pathlib.Path(sys.argv[1])\n"
+        "if not once.exists():\n"
+        "    sys.exit(once.write_text('') or 1)\n"
+        "write('b')\n"
+    )
+    (desk.root / "ws").mkdir()
+    words = ["--workspace", str(desk.root / "ws"), "--", sys.executable, str(script), str(once)]
+    failed = desk.command("run", "--json", *words, expect=1)
+    for pack in (desk.root / "home").rglob("snapshots.git/**/*.*"):
+        if pack.suffix in (".pack", ".idx"):
+            pack.chmod(0o600)
+            pack.write_bytes(b"")
+    result = desk.command("run", "--resume", failed["run_id"], "--json", expect=4)
+    assert result["state"] == "error"
 
 
 def test_tools_that_pass_the_layer_by_reach_nothing_but_the_copy_in_a_replay(desk: Desk) -> None:

@@ -1,0 +1,25 @@
+"""Who a run's agent is: a harness or somebody's command, and the models that it asks."""
+
+from __future__ import annotations
+
+import shlex
+
+from agentrewind.options import RunOptions
+from agentrewind.records import LlmNode
+from agentrewind.timeline import Timeline
+
+
+def agent_of(timeline: Timeline) -> str:
+    """The harness, or the command that a person has run under the layer."""
+    header = timeline.header
+    command = RunOptions.from_json(header.options).command
+    return header.harness or (shlex.join(command) if command else "script")
+
+
+def models_of(timeline: Timeline) -> str | None:
+    """The model of the run; for a command the models that its log names. None where there is none yet."""
+    header = timeline.header
+    if header.model is not None:
+        return header.model
+    seen = dict.fromkeys(node.model for node in timeline.nodes.values() if isinstance(node, LlmNode))
+    return ", ".join(filter(None, seen)) or None
