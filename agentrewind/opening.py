@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentrewind.backup.rewinding import External
 from agentrewind.capture.gate import Gate
 from agentrewind.capture.graph_steps import current_step
 from agentrewind.clock import Clock
@@ -24,6 +25,7 @@ from agentrewind.processes import Identity, descendant_identities, identity_of, 
 from agentrewind.recorder import Recorder
 from agentrewind.records import (
     MAIN_WORKSPACE,
+    Json,
     JsonObject,
     LlmNode,
     Note,
@@ -35,7 +37,7 @@ from agentrewind.records import (
 )
 from agentrewind.replayer import OnDivergence, Replayer
 from agentrewind.rewind.conduct import Conduct
-from agentrewind.rewind.perform import safety_ref
+from agentrewind.rewind.perform import abandoned, safety_ref
 from agentrewind.rewind.resume import ResumePoint, resume_point
 from agentrewind.rewind.signal import Latch
 from agentrewind.run_store import Run
@@ -131,6 +133,13 @@ def live_layer(
             recorder.write(Note(topic="store", text=text, at=clock.now()))
             warn(text)
         backups = _backups(place, options, clock, environment or {})
+        external = External(
+            home=run.directory.parent.parent,
+            run_id=run.run_id,
+            workspace=place.root,
+            environment=environment or {},
+            clock=clock,
+        )
 
         def note(text: str) -> None:
             recorder.write(Note(topic="position", text=text, at=clock.now()))
@@ -143,7 +152,9 @@ def live_layer(
             journal=recorder,
             options=options,
             clock=clock,
-            restore_in_place=lambda target: _restore_in_place(run, files, recorder, target, options, clock),
+            restore_in_place=lambda target: _restore_in_place(
+                run, files, recorder, target, options, clock, external
+            ),
             not_restored=_not_restored(timeline),
         )
         steps = GraphSteps(notes=notes_on_path(timeline, GRAPH), write=recorder.write, clock=clock)
@@ -333,7 +344,13 @@ def _verify_checkpoint(
 
 
 def _restore_in_place(
-    run: Run, files: Workspace, recorder: Recorder, target: LlmNode, options: RunOptions, clock: Clock
+    run: Run,
+    files: Workspace,
+    recorder: Recorder,
+    target: LlmNode,
+    options: RunOptions,
+    clock: Clock,
+    external: External,
 ) -> Restored:
     """Put the files back while the process lives on (context not rewound)."""
     commit = target.metadata.workspaces[MAIN_WORKSPACE].before_commit
@@ -351,4 +368,7 @@ def _restore_in_place(
     report: JsonObject = {"environment": "left as it is"}
     if Ablation.ENVIRONMENT not in options.ablations:
         report = files.restore(commit).to_json()
+        later = abandoned(run.timeline(), target.record_uid)
+        taken_back: list[Json] = list(external.take_back(later, by=f"in place {run.run_id} {clock.now()}"))
+        report["external"] = taken_back
     return Restored(record_uid=target.record_uid, commit=commit, report=report, by="agent", at=clock.now())
