@@ -89,13 +89,13 @@ class Backups:
         decision = self.decide(call, self.context)
         if self._passes(call, decision):
             return Guarded()
+        at = self.clock.now()
         try:
             covered = self._preserve(call, decision)
+            entries = [self._entry(call, decision, node, each, at) for each in covered]
             self.store.settle()
         except (AgentRewindError, OSError) as error:
             return self._failed(call, decision, node, str(error))
-        at = self.clock.now()
-        entries = [self._entry(call, decision, node, each, at) for each in covered]
         unknown = self._unknown(decision)
         if unknown:
             if self.policy.on_unknown is OnUnknown.BLOCK:
@@ -188,10 +188,6 @@ class Backups:
     def _entry(
         self, call: ToolCall, decision: Decision, node: str | None, covered: Covered, at: str
     ) -> Entry:
-        try:
-            before = kind_of(covered.target.kind).fingerprint(covered.target, self.context)
-        except (AgentRewindError, OSError):
-            before = ""
         return Entry(
             id=self.log.new_id(),
             at=at,
@@ -206,7 +202,7 @@ class Backups:
             restore=covered.restore,
             cwd=str(self.context.cwd),
             home=str(self.context.home),
-            before=before,
+            before=kind_of(covered.target.kind).fingerprint(covered.target, self.context),
             detail=covered.captured.notes,
         )
 
