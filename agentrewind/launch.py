@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentrewind.backup.hosts.request import ACTIVE
 from agentrewind.handover import (
     CLAIM,
     HASH_SEED,
@@ -48,8 +49,12 @@ def compose(
     script: tuple[str, ...],
     environment: Mapping[str, str],
     on_divergence: OnDivergence | None,
+    preserves: bool = False,
 ) -> Launch:
-    """The start of one attempt: our own main for a harness, or the user's script with us at its start."""
+    """The start of one attempt: our own main for a harness, or the user's script with us at its start.
+
+    Where the run `preserves` external state itself, an installed backup hook of a harness stands aside.
+    """
     composed = {**OFFLINE_SETTINGS, **environment}
     composed[HASH_SEED] = composed.get("PYTHONHASHSEED", "")
     composed["PYTHONHASHSEED"] = composed[HASH_SEED] or "0"
@@ -65,6 +70,9 @@ def compose(
     if not composed.get("HOME"):
         # harnesses make their folder of settings at import, wherever HOME points
         composed["HOME"] = str(place.run.directory)
+    composed.pop(ACTIVE, None)
+    if preserves:
+        composed[ACTIVE] = "1"
     if on_divergence is not None:
         composed[ON_DIVERGENCE] = on_divergence.value
     if not script:

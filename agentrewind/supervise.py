@@ -149,13 +149,15 @@ class Supervisor:
 
     def _attempt(self) -> int:
         timeline = self._run.timeline()
-        script = self._options(timeline).command
+        options = self._options(timeline)
+        script = options.command
         start = compose(
             self._place,
             segment=timeline.head,
             script=script,
             environment=self._environment,
             on_divergence=self._on_divergence,
+            preserves=options.backup is not None,
         )
         claim_path(self._place).unlink(missing_ok=True)
         with self._agent_log() as log:
