@@ -6,7 +6,7 @@ new segment. The rewind has happened when its segment exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -197,6 +197,16 @@ class Rewinding:
         lost = not_carried(self.timeline, self.asked.target)
         return [f"Variables of your code that could not be brought back: {', '.join(lost)}."] if lost else []
 
+    def _running(self, quiet: Quiet) -> Iterator[str]:
+        """What runs on and what does not. In a sandbox of its own nothing does."""
+        if self.options.jobs_end:
+            yield "Whatever your commands had left running has ended, also what was started before this point."
+            return
+        if quiet.kept:
+            yield f"Still running, started before this point: {', '.join(map(str, quiet.kept))}."
+        if quiet.ended:
+            yield f"{len(quiet.ended)} process(es) started after this point were ended."
+
     def _facts(self, changes: Sequence[Change], restored: JsonObject, quiet: Quiet) -> list[str]:
         """What the agent should know of the state, without a word of the abandoned branch's content."""
         if Ablation.ENVIRONMENT in self.options.ablations:
@@ -216,10 +226,7 @@ class Rewinding:
         if isinstance(kept, list) and kept:
             shown = ", ".join(map(str, kept[:20])) + (" …" if len(kept) > 20 else "")
             facts.append(f"Not put back, still as they were last: {shown}.")
-        if quiet.kept:
-            facts.append(f"Still running, started before this point: {', '.join(map(str, quiet.kept))}.")
-        if quiet.ended:
-            facts.append(f"{len(quiet.ended)} process(es) started after this point were ended.")
+        facts += self._running(quiet)
         outside = sum(_paths(event) for event in _outside_since(self.timeline, self.asked))
         if outside:
             facts.append(f"{outside} change(s) that no call of yours made were undone as well.")

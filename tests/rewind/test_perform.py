@@ -225,6 +225,22 @@ def test_processes_of_the_prefix_are_kept_and_named_and_the_others_are_counted(t
     assert [event.ended for event in ended] == [("999999 (watch)",)]
 
 
+@pytest.mark.parametrize("left", [0, 1, 3])
+def test_where_all_jobs_end_none_is_kept_and_the_memory_says_the_same_however_many_there_were(
+    tmp_path: Path, left: int
+) -> None:
+    stage = abandoned(tmp_path, jobs_end=True)
+
+    def quiet(keep: frozenset[Identity]) -> Quiet:
+        assert keep == frozenset()
+        return Quiet(ended=[Process(999_000 + n, 1, "job") for n in range(left)], kept=[], go_on=lambda: None)
+
+    text = str(stage.rewind(quiet)["memory_message"])
+    assert "Whatever your commands had left running has ended" in text
+    assert "process(es)" not in text
+    assert "Still running" not in text
+
+
 def test_suspended_processes_go_on_although_the_rewind_fails(tmp_path: Path) -> None:
     stage = abandoned(tmp_path)
     went_on: list[str] = []
