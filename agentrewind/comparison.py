@@ -166,8 +166,10 @@ def compare_nodes(left: NodeView, right: NodeView) -> NodeDifference:
     )
 
 
-def parting(left: Iterable[NodeView], right: Iterable[NodeView]) -> Parting | None:
+def parting(left: Iterable[NodeView], right: Iterable[NodeView], *, answers: bool = False) -> Parting | None:
     """The first place at which two paths differ, None where they are the same.
+
+    With `answers` it only matters what the model said and called: prompts, tools and results may differ.
 
     As on replay, the model's name and a request's parameters do not count. Paths are read no further than
     that place.
@@ -176,7 +178,7 @@ def parting(left: Iterable[NodeView], right: Iterable[NodeView]) -> Parting | No
     for place, (one, other) in enumerate(zip_longest(ours, theirs)):
         if one is None or other is None:
             return _longer(place, one, other, rest=sum(1 for _ in (theirs if one is None else ours)))
-        if (found := _parts(one, other)) is not None:
+        if (found := _parts(one, other, answers=answers)) is not None:
             return Parting(common=place, left=one.uid, right=other.uid, what=found[0], difference=found[1])
     return None
 
@@ -253,14 +255,14 @@ def _call_ids(node: NodeView) -> list[str]:
     return [each for each in ids if isinstance(each, str) and each]
 
 
-def _parts(left: NodeView, right: NodeView) -> tuple[str, str] | None:
+def _parts(left: NodeView, right: NodeView, *, answers: bool) -> tuple[str, str] | None:
     if left.kind != right.kind:
         return "kind", f"left is a call of {_callee(left)}, right of {_callee(right)}"
     ours: JsonObject = {"messages": list(left.messages), **_matched(left.asked)}
     theirs: JsonObject = {"messages": list(right.messages), **_matched(right.asked)}
-    if not _same(ours, theirs):
+    if not (answers and left.kind == "llm") and not _same(ours, theirs):
         return "asked", first_difference(ours, theirs, sides=("left", "right"))
-    if not _same(left.gave, right.gave):
+    if not (answers and left.kind == "tool") and not _same(left.gave, right.gave):
         return "answered", first_difference(left.gave, right.gave, sides=("left", "right"))
     return None
 

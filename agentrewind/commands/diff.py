@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from agentrewind.commands.session import Session
 from agentrewind.errors import DamagedError, UsageError
 
 if TYPE_CHECKING:
-    from agentrewind.comparison import NodeDifference, Parting
+    from agentrewind.comparison import NodeDifference, NodeView, Parting
     from agentrewind.file_comparison import FileDifference
     from agentrewind.records import Json, JsonObject, Node
     from agentrewind.timeline import Timeline
@@ -54,10 +54,11 @@ class _Files:
 @click.command("diff")
 @click.argument("places", metavar="RUN A B | RUN A RUN B | RUN RUN", nargs=-1, required=True)
 @click.option("--after", is_flag=True, help="The workspaces after the two nodes instead of before them.")
+@click.option("--answers", is_flag=True, help="Two runs part only where what the model says or calls does.")
 @click.option("--full", is_flag=True, help="Nothing cut short, and the insides of .git folders too.")
 @json_option
 @click.pass_obj
-def diff(session: Session, *, places: tuple[str, ...], after: bool, full: bool, as_json: bool) -> None:
+def diff(session: Session, /, *, places: tuple[str, ...], as_json: bool, **given: bool) -> None:
     """Show what differs between two nodes.
 
     `diff RUN A B` compares two nodes of a run: what was asked, what came back, and the files of the
@@ -65,6 +66,7 @@ def diff(session: Session, *, places: tuple[str, ...], after: bool, full: bool, 
     node in which the current paths of two runs part, and compares there; what a replay does not compare
     either makes no difference to it, nor do ids of tool calls and workspaces' own paths.
     """
+    after, full = given["after"], given["full"]
     timelines = [session.open_run(places[0]).timeline()]
     if len(places) in (2, 4):
         timelines.append(session.open_run(places[len(places) // 2]).timeline())
@@ -74,7 +76,7 @@ def diff(session: Session, *, places: tuple[str, ...], after: bool, full: bool, 
         case [_, a, b] | [_, a, _, b]:
             sides = [_Place(timeline=left, node=left.node(a)), _Place(timeline=right, node=right.node(b))]
         case [_, _]:
-            parting = _parting(left, right)
+            parting = _parting(left, right, answers=given["answers"])
             sides = _sides(left, right, parting)
         case _:
             raise UsageError("give RUN A B, RUN A RUN B, or RUN RUN")
@@ -99,23 +101,26 @@ def diff(session: Session, *, places: tuple[str, ...], after: bool, full: bool, 
             _tell_files(files, moment="after" if after else "before", full=full)
 
 
-def _parting(left: Timeline, right: Timeline) -> Parting | None:
-    from agentrewind.comparison import Comparable, parting, view_of
-    from agentrewind.records import LlmNode
+def _parting(left: Timeline, right: Timeline, *, answers: bool) -> Parting | None:
+    from agentrewind.comparison import Comparable, parting
     from agentrewind.run_files import declared_root
 
     made = Comparable()
-    paths = [
-        made.path(
-            (
-                view_of(node, each.messages(node.record_uid) if isinstance(node, LlmNode) else ())
-                for node in each.path()
-            ),
-            root=str(declared_root(each)),
-        )
-        for each in (left, right)
-    ]
-    return parting(*paths)
+    paths = [made.path(_views(each), root=str(declared_root(each))) for each in (left, right)]
+    return parting(*paths, answers=answers)
+
+
+def _views(timeline: Timeline) -> Iterator[NodeView]:
+    """The current path as it is compared, built as far as it is read."""
+    for node in timeline.path():
+        yield _view(timeline, node)
+
+
+def _view(timeline: Timeline, node: Node) -> NodeView:
+    from agentrewind.comparison import view_of
+    from agentrewind.records import LlmNode
+
+    return view_of(node, timeline.messages(node.record_uid) if isinstance(node, LlmNode) else ())
 
 
 def _sides(left: Timeline, right: Timeline, found: Parting | None) -> list[_Place]:
@@ -129,17 +134,9 @@ def _sides(left: Timeline, right: Timeline, found: Parting | None) -> list[_Plac
 
 
 def _node_difference(left: _Place, right: _Place) -> NodeDifference:
-    from agentrewind.comparison import compare_nodes, view_of
-    from agentrewind.records import LlmNode
+    from agentrewind.comparison import compare_nodes
 
-    views = [
-        view_of(
-            each.node,
-            each.timeline.messages(each.node.record_uid) if isinstance(each.node, LlmNode) else (),
-        )
-        for each in (left, right)
-    ]
-    return compare_nodes(*views)
+    return compare_nodes(_view(left.timeline, left.node), _view(right.timeline, right.node))
 
 
 def _files(session: Session, sides: Sequence[_Place], *, after: bool, repositories: bool) -> _Files:

@@ -50,6 +50,14 @@ def test_where_two_runs_part(desk: Desk) -> None:
     assert "do not part: 5 nodes" in desk.call("diff", first, first).stdout
 
 
+def test_runs_that_were_asked_otherwise_and_answered_alike(desk: Desk) -> None:
+    for system in ("You are tiny.", "You are small."):
+        desk.json(*desk.run_arguments(["sh date +%N", "say done"], system=system), code=1)
+    runs = [each["run_id"] for each in desk.json("list")]
+    assert desk.json("diff", *runs)["parting"]["what"] == "asked"
+    assert desk.json("diff", *runs, "--answers")["parting"] is None
+
+
 def test_a_run_that_ends_earlier(desk: Desk) -> None:
     for plan in (["sh true", "say done"], ["sh true", "say done"]):
         desk.json(*desk.run_arguments(plan), code=1)

@@ -155,6 +155,24 @@ def test_two_runs_part_where_their_moves_do(
     assert (mirrored.common, mirrored.left, mirrored.right) == (found.common, found.right, found.left)
 
 
+@given(_MOVES, _MOVES)
+def test_answers_part_where_the_model_says_something_else(
+    left: list[tuple[str, str]], right: list[tuple[str, str]]
+) -> None:
+    """Whatever the tools gave, and whatever was asked because of it."""
+    made = Comparable()
+    paths = [_path(moves, ids="c", root="/w") for moves in (left, right)]
+    found = parting(*(made.path(path, root="/w") for path in paths), answers=True)
+    said = [[move[0] for move in moves] for moves in (left, right)]
+    steps = zip(*said, strict=False)
+    turn = next((at for at, (one, other) in enumerate(steps) if one != other), min(map(len, said)))
+    if said[0] == said[1]:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.common == 2 * turn
+
+
 def test_two_nodes_name_every_part_that_differs() -> None:
     one = records.tool(2, output={"output": "x"})
     other = replace(records.tool(4, output={"output": "y"}), tool_name="python")
