@@ -17,6 +17,7 @@ from agentrewind.backup.kinds.table import kind_of
 from agentrewind.backup.rules.matching import Rules
 from agentrewind.backup.rules.rule import Rule
 from agentrewind.backup.understanding import mcp, tools
+from agentrewind.backup.understanding.code_actions import only_calls_tools
 from agentrewind.backup.understanding.reading import reads, writing_redirects
 from agentrewind.backup.understanding.shell import read_shell
 from agentrewind.backup.values import Command, Context, Decision, Redirect, Target, Tier, ToolCall, Word
@@ -192,7 +193,7 @@ def _tool(call: ToolCall, context: Context, rules: Rules, gathered: _Gathered) -
     if mcp.is_mcp(call.name):
         if mcp.tool_reads(call):
             return
-    elif tools.tool_reads(call.name):
+    elif tools.tool_reads(call.name) or only_calls_tools(call):
         return
     patched = tools.patched_paths(call)
     if patched:

@@ -43,6 +43,7 @@ class BackupStore:
         self._blobs = Blobs(self._payloads)
         self._scratch: list[Path] = []
         self._unsynced: list[Path] = []
+        self._made = False
 
     def put(self, data: bytes) -> str:
         """The name of these bytes, which are durable on return. Raises StorageError."""
@@ -54,7 +55,9 @@ class BackupStore:
         Raises CaptureError where it cannot be read or changes while it is read, StorageError where the
         store takes no more.
         """
-        make_directory(self._payloads)
+        if not self._made:
+            make_directory(self._payloads)
+            self._made = True
         source = _open(path)
         try:
             before = os.fstat(source)

@@ -91,6 +91,8 @@ _READERS = frozenset(
         "read_terminal",
         "think",
         "finish",
+        "final_answer",
+        "submit",
         "task_tracker",
         "backtrack_candidates",
         "backtrack_commit",
