@@ -10,6 +10,10 @@ import sys
 PEOPLE_ONLY = 0o077
 """Permission bits that a directory with a socket in it must not have."""
 
+DEADLINE = 540
+GRACE = 5
+"""Seconds that the helper has beyond its own deadline; then it is taken for dead."""
+
 
 def main() -> int:
     """Hand the question on, and the answer back. Ends with the hook's exit code, or becomes `entry`."""
@@ -17,10 +21,15 @@ def main() -> int:
     if connection is None:
         return alone(None)
     document = _read(0)
+    words = sys.argv[1:]
+    deadline = _option(words, "--deadline")
+    connection.settimeout((int(deadline) if deadline.isdigit() else DEADLINE) + GRACE)
     try:
         connection.sendall(_question(document))
         connection.shutdown(_socket.SHUT_WR)
         answer = _received(connection)
+    except TimeoutError:
+        return _too_late(words)
     except OSError:
         answer = b""
     head, _, rest = answer.partition(b"\n")
@@ -30,6 +39,18 @@ def main() -> int:
     _write(1, rest[: int(sizes[1])])
     _write(2, rest[int(sizes[1]) :])
     return int(sizes[0])
+
+
+def _too_late(words: list[str]) -> int:
+    """What is left to say when the helper does not answer: code 2 refuses the call in every harness."""
+    warned = _option(words, "--on-failure") == "warn"
+    end = "the call runs without a backup" if warned else "the call is blocked"
+    _write(2, f"agentrewind backup hook: the helper does not answer; {end}\n".encode())
+    return 0 if warned else 2
+
+
+def _option(words: list[str], name: str) -> str:
+    return words[words.index(name) + 1] if name in words[:-1] else ""
 
 
 def connected() -> "_socket.socket | None":

@@ -115,6 +115,21 @@ def test_a_helper_that_answers_nonsense_is_passed_over(place: Place, said: bytes
     assert place.states() == [("@HOME/notes.txt", "preserved")]
 
 
+def test_a_helper_that_does_not_answer_blocks_or_warns(place: Place) -> None:
+    place.helper = True
+    place.ask("claude-code", claude("ls"))
+    path = place.wait_for_helper()
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        blocked = place.ask("claude-code", claude("ls"), "--deadline", "0")
+        warned = place.ask("claude-code", claude("ls"), "--deadline", "0", "--on-failure", "warn")
+    assert (blocked.code, warned.code) == (2, 0)
+    assert "blocked" in blocked.stderr
+    assert "without a backup" in warned.stderr
+
+
 def test_the_helper_ends_when_its_socket_is_taken_away(served: Place) -> None:
     served.sockets[0].unlink()
     for _ in range(200):
