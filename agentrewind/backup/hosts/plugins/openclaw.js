@@ -14,6 +14,7 @@ function ask(when, event, context) {
   });
   const done = spawnSync(program, words, { input: document, encoding: "utf8" });
   if (done.status !== 0) return { block: `the backup hook failed: ${done.stderr || done.error}`, note: "" };
+  if (!done.stdout) return { block: "", note: done.stderr };
   return JSON.parse(done.stdout);
 }
 

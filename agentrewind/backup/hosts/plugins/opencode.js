@@ -7,6 +7,7 @@ function ask(when, tool, sessionID, callID, args, cwd) {
   const document = JSON.stringify({ when, tool, arguments: args, call_id: callID, session: sessionID, cwd });
   const done = spawnSync(program, words, { input: document, encoding: "utf8", cwd });
   if (done.status !== 0) return { block: `the backup hook failed: ${done.stderr || done.error}`, note: "" };
+  if (!done.stdout) return { block: "", note: done.stderr };
   return JSON.parse(done.stdout);
 }
 
