@@ -7,13 +7,14 @@ import secrets
 import shlex
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from agentrewind.errors import ProtectedError, UsageError
 from agentrewind.manual import Done, Machine, Outside, restore_elsewhere, restore_in_place
-from agentrewind.records import CommitId
+from agentrewind.records import CommitId, LlmNode
+from agentrewind.run_store import Run
 from agentrewind.view.reading import Reading
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -59,21 +60,36 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """A fork as a person chose it: the command for it, and what came of it where it was made."""
+    """A fork as a person chose it.
 
+    Attributes:
+        command: the same on the command line, where it is started at once.
+        known: whether this version's command line has `fork`.
+        ticket: allows it once; empty where it cannot be made from here.
+        made: the id of the new run, once it was made.
+    """
+
+    run_id: str
     node: str
     memory: str
     answer: str
-    command: str
-    available: bool
-    outcome: str = ""
+    known: bool
+    ticket: str = ""
+    made: str = ""
+
+    @property
+    def command(self) -> str:
+        words = ["agentrewind", "fork", self.run_id, "--at", self.node]
+        words += ["--memory", self.memory] if self.memory else []
+        words += ["--answer", self.answer] if self.answer else []
+        return shlex.join(words)
 
 
 class Forking(Protocol):
     """Makes forks; given by whoever knows how."""
 
-    def fork(self, run_id: str, node: str, *, memory: str, answer: str) -> str:
-        """Begin the fork and tell what was begun."""
+    def prepare(self, run: Run, node: str, *, memory: str, answer: str) -> str:
+        """Make the fork, start nothing, and give the id of the new run."""
         ...
 
 
@@ -91,7 +107,7 @@ class Actions:
     directory: Path
     forks: bool
     forking: Forking | None = None
-    _plans: dict[str, Plan] = field(default_factory=dict)
+    _plans: dict[str, Plan | Fork] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def commits(self, before: str, after: str) -> tuple[CommitId, CommitId]:
@@ -110,11 +126,8 @@ class Actions:
         plan = Plan(
             restore=chosen, would=would, ticket="" if refused else secrets.token_urlsafe(16), refused=refused
         )
-        with self._lock:
-            if plan.ticket:
-                self._plans[plan.ticket] = plan
-            while len(self._plans) > _PLANS:
-                del self._plans[next(iter(self._plans))]
+        if plan.ticket:
+            self._keep(plan.ticket, plan)
         return plan
 
     def restore(self, reading: Reading, form: Mapping[str, str]) -> tuple[Plan, Done]:
@@ -124,9 +137,8 @@ class Actions:
             UsageError: nothing was shown under this ticket, or it was done already.
             ProtectedError: it would no longer do what was shown.
         """
-        with self._lock:
-            plan = self._plans.pop(form.get("ticket", ""), None)
-        if plan is None or plan.restore.run_id != reading.run_id:
+        plan = self._take(form)
+        if not isinstance(plan, Plan) or plan.restore.run_id != reading.run_id:
             raise UsageError("this restore was done already, or never shown; look at it once more first")
         if self._carry_out(reading, plan.restore, dry_run=True) != plan.would:
             raise ProtectedError(
@@ -134,24 +146,43 @@ class Actions:
             )
         return plan, self._carry_out(reading, plan.restore, dry_run=False)
 
-    def fork(self, reading: Reading, form: Mapping[str, str]) -> Fork:
-        """The command for a fork, or the fork itself where it is confirmed and can be made from here."""
-        node = reading.timeline.node(form.get("node", "")).record_uid
-        memory, answer = form.get("memory", "").strip(), form.get("answer", "").strip()
-        words = ["agentrewind", "fork", reading.run_id, "--at", node]
-        words += ["--memory", memory] if memory else []
-        words += ["--answer", "@answer.json"] if answer else []
-        outcome = ""
-        if self.forking is not None and form.get("confirmed") == "yes":
-            outcome = self.forking.fork(reading.run_id, node, memory=memory, answer=answer)
-        return Fork(
-            node=node,
-            memory=memory,
-            answer=answer,
-            command=shlex.join(words),
-            available=self.forks,
-            outcome=outcome,
+    def plan_fork(self, reading: Reading, form: Mapping[str, str]) -> Fork:
+        """What a fork would be; nothing is done."""
+        node = reading.timeline.node(form.get("node", ""))
+        if not isinstance(node, LlmNode):
+            raise UsageError(f"{node.record_uid} is a tool call; fork at the answer that asked for it")
+        plan = Fork(
+            run_id=reading.run_id,
+            node=node.record_uid,
+            memory=form.get("memory", "").strip(),
+            answer=form.get("answer", "").strip(),
+            known=self.forks,
+            ticket=secrets.token_urlsafe(16) if self.forking is not None else "",
         )
+        if plan.ticket:
+            self._keep(plan.ticket, plan)
+        return plan
+
+    def fork(self, reading: Reading, form: Mapping[str, str]) -> Fork:
+        """The fork that was shown; each ticket counts once.
+
+        Raises UsageError where nothing was shown under this ticket, or it was made already.
+        """
+        plan = self._take(form)
+        if self.forking is None or not isinstance(plan, Fork) or plan.run_id != reading.run_id:
+            raise UsageError("this fork was made already, or never shown; look at it once more first")
+        made = self.forking.prepare(reading.run, plan.node, memory=plan.memory, answer=plan.answer)
+        return replace(plan, made=made, ticket="")
+
+    def _keep(self, ticket: str, plan: Plan | Fork) -> None:
+        with self._lock:
+            self._plans[ticket] = plan
+            while len(self._plans) > _PLANS:
+                del self._plans[next(iter(self._plans))]
+
+    def _take(self, form: Mapping[str, str]) -> Plan | Fork | None:
+        with self._lock:
+            return self._plans.pop(form.get("ticket", ""), None)
 
     def _chosen(self, reading: Reading, form: Mapping[str, str]) -> Restore:
         into = form.get("into", "").strip()

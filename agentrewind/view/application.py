@@ -73,7 +73,8 @@ class Viewer:
             Route("/r/{run}/file", self._bound(file)),
             Route("/r/{run}/restore", self._bound(restore_plan), methods=["POST"]),
             Route("/r/{run}/restore/now", self._bound(restore_now), methods=["POST"]),
-            Route("/r/{run}/fork", self._bound(fork), methods=["POST"]),
+            Route("/r/{run}/fork", self._bound(fork_plan), methods=["POST"]),
+            Route("/r/{run}/fork/now", self._bound(fork_now), methods=["POST"]),
             Route("/r/{run}/live", self._live),
             Route("/static/{name}", _static),
         ]
@@ -309,8 +310,15 @@ def restore_now(viewer: Viewer, request: Request) -> Response:
     return viewer.render(request, "restore.html", reading=reading, plan=found, done=done)
 
 
-def fork(viewer: Viewer, request: Request) -> Response:
-    """The command that forks the run at a node, or the fork itself where this version can."""
+def fork_plan(viewer: Viewer, request: Request) -> Response:
+    """What a fork would be, and the command for it."""
     reading = _reading(viewer, request)
-    found = viewer.actions.fork(reading, request.state.form)
-    return viewer.render(request, "fork.html", reading=reading, fork=found)
+    plan = viewer.actions.plan_fork(reading, request.state.form)
+    return viewer.render(request, "fork.html", reading=reading, fork=plan)
+
+
+def fork_now(viewer: Viewer, request: Request) -> Response:
+    """The fork that was shown, made and not started."""
+    reading = _reading(viewer, request)
+    made = viewer.actions.fork(reading, request.state.form)
+    return viewer.render(request, "fork.html", reading=reading, fork=made)

@@ -98,8 +98,11 @@ class Pane:
     trouble: tuple[str, ...] = ()
 
     @property
-    def is_node(self) -> bool:
-        return self.row.node is not None
+    def is_open(self) -> bool:
+        """Whether more will be known of it: the call has no end yet, or the state after it is not known."""
+        if self.row.node is None:
+            return self.row.uid is not None
+        return self.around.files is not None and not self.around.files.known
 
 
 def pane_of(library: Library, reading: Reading, row: Row, *, length: int = SHOWN) -> Pane:

@@ -95,7 +95,9 @@ def _keep(path: Path, target: Path) -> None:
 
     target.parent.mkdir(exist_ok=True)
     with Image.open(path) as found:
-        found.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(target, optimize=True)
+        found.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+            target, optimize=True
+        )
     assert target.stat().st_size < 150_000
 
 

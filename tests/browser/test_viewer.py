@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from agentrewind.records import NodeKind
 from agentrewind.run_store import RunStore
 from tests.browser.runs import HOSTILE, ODD_ID, answer, call, changed, write_run
 from tests.cli.desk import Desk
+from tests.records import started
 from tests.view.served import Served, viewer
 
 LONG = "20260131-090000-10e900"
@@ -179,6 +181,7 @@ def test_dry_run_of_a_restore_and_of_a_fork(
     page.locator("button", has_text="Go on from here").click()
     command = f"agentrewind fork {run} --at rec_000005 --memory 'Use Decimal.'"
     expect(page.locator("pre.command")).to_have_text(command)
+    expect(page.locator("h1")).to_contain_text("not made yet")
 
 
 def test_a_restore_that_is_confirmed(tmp_path: Path, page_of: Open) -> None:
@@ -360,8 +363,13 @@ def test_a_run_under_way_grows_on_the_page(tmp_path: Path, page_of: Open) -> Non
         page.goto(f"{served.url}r/{run.run_id}?node=rec_000001")
         expect(page.locator("#rows .row")).to_have_count(1)
         with RunStore(desk.home).open(run.run_id).writer(0) as writer:
-            writer.append(call(2, "make check", {"output": "", "returncode": 1}, second=2), durable=False)
+            writer.append(started(2, NodeKind.TOOL), durable=False)
             expect(page.locator("#rows .row")).to_have_count(2)
+            page.locator('.row[data-key="rec_000002"]').click()
+            expect(page.locator("#pane h2")).to_contain_text("unfinished call")
+            writer.append(call(2, "make check", {"output": "", "returncode": 1}, second=2), durable=False)
+            expect(page.locator("#pane .answered")).to_contain_text("returncode")
+            expect(page.locator('.row[data-key="rec_000002"]')).to_have_class(re.compile("bad"))
             expect(page.locator("#node-count")).to_have_text("2")
             writer.append(changed(2, b"a.txt", b"b.txt", second=3), durable=False)
             expect(page.locator('.row[data-key="rec_000002"] .files')).to_have_text("±2")

@@ -338,7 +338,12 @@ async function refresh(version) {
   const now = fresh.querySelector("#pane .node");
   const old = pane.querySelector(".node");
   const busy = pane.querySelector("details[open] form, textarea:focus, input:focus");
-  if (now && old && !busy && now.dataset.key === old.dataset.key && old.querySelector(".out.live, .untold")) old.replaceWith(now);
+  if (now && old && !busy && now.dataset.key === old.dataset.key && old.dataset.open) {
+    old.replaceWith(now);
+    settle(pane);
+  }
+  const about = fresh.querySelector("#pane .about");
+  if (about) pane.querySelector(".about")?.replaceWith(about);
 }
 
 async function refreshRows(fresh) {
