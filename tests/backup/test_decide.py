@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentrewind.backup.decide import decide
@@ -16,6 +16,7 @@ from agentrewind.backup.rules.matching import Rules
 from agentrewind.backup.values import Context, Decision, Tier, ToolCall
 
 RULES = load_rules(None)
+PATCH = "*** Begin Patch\n*** Update File: @/a.txt\n@@\n-x\n*** Delete File: b.log\n*** End Patch"
 
 
 class Desk:
@@ -122,6 +123,33 @@ def test_a_part_that_nobody_can_tell_is_named_beside_what_is_preserved(desk: Des
     assert decision.uncovered[0].startswith("make: ")
 
 
+_PARTS = [
+    "ls",
+    "rm a.txt",
+    "rm @/a.txt",
+    "echo x > @/new",
+    "cp a.txt @/b.log",
+    "make",
+    "./tool",
+    "cat @/a.txt",
+    "touch b.log",
+]
+
+
+@given(
+    parts=st.lists(st.sampled_from(_PARTS), min_size=1, max_size=4),
+    joint=st.sampled_from(["; ", " && ", " | ", "\n", " & "]),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_compound_command_is_judged_by_its_parts(desk: Desk, parts: list[str], joint: str) -> None:
+    whole = desk.shell(joint.join(parts))
+    alone = [desk.shell(part) for part in parts]
+    assert whole.read_only == all(each.read_only for each in alone)
+    assert {each.name for each in whole.targets} == {each.name for part in alone for each in part.targets}
+    assert set(whole.uncovered) == {each for part in alone for each in part.uncovered}
+    assert set(whole.rules) == {each for part in alone for each in part.rules}
+
+
 def test_what_the_agent_marked_is_not_let_by_as_reading(desk: Desk) -> None:
     assert desk.shell("ls", tagged=True).tier is Tier.SUBAGENT
     assert desk.shell("rm @/a.txt", tagged=True).tier is Tier.PAIR
@@ -144,9 +172,7 @@ def test_without_rules_nothing_that_changes_is_let_by(desk: Desk) -> None:
         ("shell", {"command": ["rm", "a.txt"], "workdir": "@"}, Tier.PAIR, ["@/a.txt"]),
         (
             "apply_patch",
-            {
-                "input": "*** Begin Patch\n*** Update File: @/a.txt\n@@\n-x\n*** Delete File: b.log\n*** End Patch"
-            },
+            {"input": PATCH},
             Tier.PAIR,
             ["@/a.txt"],
         ),
