@@ -42,6 +42,7 @@ COMMANDS = {
     ),
     "replay": ("agentrewind.commands.replay:replay", "Run a run again with no provider and no tool."),
     "keep": ("agentrewind.commands.keep:keep", "Keep a run in a repository, as a test of the agent's code."),
+    "fork": ("agentrewind.commands.fork:fork", "Go on live from a node, with something changed."),
     "restore": ("agentrewind.commands.restore:restore", "Bring back the files of a node."),
     "undo": ("agentrewind.commands.undo:undo", "Take back the last restore or rewind."),
     "backup": ("agentrewind.commands.backup:backup", "Preserve external state before calls, and restore it."),

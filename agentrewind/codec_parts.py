@@ -103,11 +103,14 @@ def read_fork_point(fields: Fields) -> ForkPoint:
 
 
 def write_declaration(declaration: WorkspaceDeclaration) -> Json:
-    return {"root": declaration.root, "policy": declaration.policy}
+    plain: JsonObject = {"root": declaration.root, "policy": declaration.policy}
+    return plain if declaration.copy is None else {**plain, "copy": declaration.copy}
 
 
 def read_declaration(fields: Fields) -> WorkspaceDeclaration:
-    return WorkspaceDeclaration(root=fields.text("root"), policy=fields.mapping("policy"))
+    found = fields.get("copy")
+    copy = None if found is None else fields.text("copy")
+    return WorkspaceDeclaration(root=fields.text("root"), policy=fields.mapping("policy"), copy=copy)
 
 
 def uid_or_none(found: str | None) -> RecordUid | None:

@@ -64,10 +64,12 @@ class _Known:
 class Conversations:
     """The last request of each conversation, so that the next one costs what is new in it.
 
-    Not safe for threads by itself: the caller holds a lock.
+    Not safe for threads by itself: the caller holds a lock. What is `unread` (`model`, `system` for the
+    leading system messages, `tools`) makes no two requests different.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, unread: frozenset[str] = frozenset()) -> None:
+        self._unread = unread
         self._known: dict[str, _Known] = {}
         self._names: dict[str, str] = {}
 
@@ -81,11 +83,18 @@ class Conversations:
         chain: list[bytes] = list(known.chain[:kept]) if known is not None else []
         for message in messages[kept:]:
             plain = _object(message)
-            previous = chain[-1] if chain else b""
             normal.append(plain)
+            if "system" in self._unread and all(each.get("role") in _LEADING for each in normal):
+                chain.append(b"")
+                continue
+            previous = chain[-1] if chain else b""
             chain.append(hashlib.sha256(previous + canonical_bytes(plain)).digest())
         input_id = _hashed(
-            {"model": model, "messages": (chain[-1] if chain else b"").hex(), "tools": plain_tools}
+            {
+                "model": None if "model" in self._unread else model,
+                "messages": (chain[-1] if chain else b"").hex(),
+                "tools": None if "tools" in self._unread else plain_tools,
+            }
         )
         return Request(
             model=model,
@@ -98,7 +107,7 @@ class Conversations:
 
     def _conversation(self, messages: Sequence[object]) -> str:
         leading, first = _opening(messages)
-        name = _hashed([*leading, *first])[7:23]
+        name = _hashed([*(() if "system" in self._unread else leading), *first])[7:23]
         if name not in self._names:
             self._names[name] = self._continued(leading, messages) or name
         return self._names[name]

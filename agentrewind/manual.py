@@ -296,7 +296,12 @@ def _opened(run: Run, machine: Machine) -> Iterator[_Hands]:
                 f"run {run.run_id} waits for a rewind to be finished; do that first: "
                 f"agentrewind run --resume {run.run_id}"
             )
-        place = Place(run=run, root=root, store=workspace_directory(machine.home, root) / "snapshots.git")
+        copy = timeline.header.workspaces[MAIN_WORKSPACE].copy
+        place = Place(
+            run=run,
+            root=root if copy is None else Path(copy),
+            store=workspace_directory(machine.home, root) / "snapshots.git",
+        )
         files = open_workspace(place, timeline, clock=machine.clock)
         try:
             yield _Hands(

@@ -161,7 +161,7 @@ def live_layer(
         gate = Gate(
             latch=latch,
             replayer=_replayer(point, options, timeline),
-            conversations=Conversations(),
+            conversations=Conversations(unread=options.declared),
             records=recorder,
             memory=point.memory,
             secrets=secrets,
@@ -239,7 +239,7 @@ def replay_layer(
     gate = Gate(
         latch=latch,
         replayer=_replayer(point, options, timeline),
-        conversations=Conversations(),
+        conversations=Conversations(unread=options.declared),
         records=None,
         memory=point.memory,
         warn=warn,

@@ -48,6 +48,7 @@ class RunOptions:
         settings: the harness's own settings, as its adapter understands them.
         command: the agent's own program and its arguments, where no adapter runs it.
         backup: how state outside the workspace is preserved before a call changes it; None: it is not.
+        declared: what a fork declares changed, so that it is not compared: `model`, `system`, `tools`.
     """
 
     task: str
@@ -63,6 +64,7 @@ class RunOptions:
     settings: JsonObject = field(default_factory=dict)
     command: tuple[str, ...] = ()
     backup: BackupPolicy | None = None
+    declared: frozenset[str] = frozenset()
 
     @property
     def can_rewind(self) -> bool:
@@ -89,6 +91,7 @@ class RunOptions:
             "settings": self.settings,
             "command": list(self.command),
             "backup": None if self.backup is None else self.backup.to_json(),
+            **({"declared": [*sorted(self.declared)]} if self.declared else {}),
         }
 
     @classmethod
@@ -113,6 +116,7 @@ class RunOptions:
             backup=None
             if data.get("backup") is None
             else BackupPolicy.from_json(_read(data, "backup", dict, {})),
+            declared=frozenset(str(each) for each in _read(data, "declared", list, [])),
         )
 
 

@@ -38,10 +38,14 @@ class ForkPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceDeclaration:
-    """A workspace of the run: its absolute root and the path rules in force, as plain JSON."""
+    """A workspace of the run: its absolute root and the path rules in force, as plain JSON.
+
+    With `copy` the files lie in that folder, and the agent sees them at `root`: a fork touches nothing there.
+    """
 
     root: str
     policy: JsonObject
+    copy: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,6 +137,8 @@ def run(context: click.Context, /, *, resume: str | None, as_json: bool, **given
     def begin(around: Surroundings) -> RunResult:
         return _start(given, session, around) if resume is None else _resume(session, resume, given, around)
 
+    if resume is not None:
+        _go_inside(context, session, resume, given, as_json=as_json)
     with _environment(session, resume) as environment:
         found, result = see_through(
             session, begin, as_json=as_json, environment=environment, start=given["start"]
@@ -147,6 +149,22 @@ def run(context: click.Context, /, *, resume: str | None, as_json: bool, **given
     if as_json:
         emit(document(found, result))
     context.exit(result.exit_code)
+
+
+def _go_inside(
+    context: click.Context, session: Session, resume: str, given: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Resume a run that has a copy where the copy is seen; ends the command then."""
+    from agentrewind.copied_runs import needs_enclosure, resume_inside
+
+    run = session.open_run(resume)
+    if not needs_enclosure(run, session.environment):
+        return
+    chosen = ["--start", given["start"], *(["--json"] if as_json else [])]
+    if given["on_divergence"]:
+        chosen += ["--on-divergence", given["on_divergence"]]
+    arguments = ["run", "--resume", str(run.run_id), *chosen]
+    context.exit(resume_inside(run, arguments, home=session.home, environment=session.environment))
 
 
 @contextmanager

@@ -17,6 +17,10 @@ _OPENING = (
     "You have been here before: from this point you went on, judged that path hopeless and came back. "
     "The conversation above is all that remains of it, and the files are as they were at this point. "
 )
+_TAKEN_BACK = (
+    "A person took you back to this point; whatever you did after it is undone. The conversation above is "
+    "all that remains of it, and the files are as they were at this point. "
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +50,14 @@ class Memory:
 
 def compose(notes: Sequence[RewindAsked], facts: Sequence[str]) -> str:
     """The memory message's text: every note, oldest first, then what the last rewind left as it was."""
-    lines = [_OPENING + "Your notes to yourself, oldest first:"]
-    lines += [f"\n[{number}] {note.memory.strip()}" for number, note in enumerate(notes, start=1)]
+    own = all(note.by != "person" for note in notes)
+    opening = _TAKEN_BACK if notes and notes[-1].by == "person" else _OPENING
+    lines = [
+        opening + ("Your notes to yourself, oldest first:" if own else "The notes so far, oldest first:")
+    ]
+    for number, note in enumerate(notes, start=1):
+        author = "" if own else " from that person:" if note.by == "person" else " from yourself:"
+        lines.append(f"\n[{number}]{author} {note.memory.strip()}")
     if facts:
         lines.append("\nAbout the state that you find now:")
         lines += [f"- {fact}" for fact in facts]

@@ -117,7 +117,7 @@ class Rewinding:
             restored = self.files.restore(commit).to_json()
         restored = {**restored, "external": list(self._take_back())}
         text: str | None = None
-        if Ablation.MEMORY not in self.options.ablations:
+        if Ablation.MEMORY not in self.options.ablations and self._notes():
             facts = [*self._facts(changes, restored, quiet), *self._lost_variables()]
             text = compose(self._notes(), facts)
         return {
@@ -183,7 +183,8 @@ class Rewinding:
 
     def _notes(self) -> list[RewindAsked]:
         notes = [*self.timeline.memories(), self.asked]
-        return list({note.segment: note for note in notes}.values())
+        # a person may go back without a word
+        return [note for note in {note.segment: note for note in notes}.values() if note.memory.strip()]
 
     def _left_outside(self) -> list[str]:
         root = Path(self.timeline.header.workspaces[MAIN_WORKSPACE].root)

@@ -82,7 +82,8 @@ def provide(plans: dict[str, Any], sent: list[JsonObject]) -> JsonObject:
     """The provider: an answer by what was sent, and a line in the file that counts."""
     with Path(plans["counter"]).open("a", encoding="utf-8") as counter:
         counter.write(f"{len(sent)}\n")
-    been_here = any("You have been here before" in str(message["content"]) for message in sent)
+    words = ("You have been here before", "A person took you back")
+    been_here = any(each in str(message["content"]) for message in sent for each in words)
     moves = plans["back" if been_here else "plan"]
     step = sum(1 for message in sent if message["role"] == "assistant")
     move = moves[step] if step < len(moves) else "say I am done."

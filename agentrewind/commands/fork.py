@@ -1,0 +1,150 @@
+"""`agentrewind fork`: go on live from a node, in a copy of the workspace or, as a rewind, in place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentrewind.commands.output import emit, say
+from agentrewind.commands.running import document, see_through, tell_end, tell_trouble
+from agentrewind.commands.session import Session
+from agentrewind.errors import UsageError
+
+if TYPE_CHECKING:
+    from agentrewind.outcome import RunResult
+    from agentrewind.records import Json
+    from agentrewind.run_store import Run
+    from agentrewind.supervise import Surroundings
+
+
+@click.command()
+@click.argument("run")
+@click.option("--at", "node", required=True, metavar="NODE", help="The answer of the model to go on from.")
+@click.option("--memory", metavar="TEXT|@FILE", help="A note that the agent is given there.")
+@click.option(
+    "--answer",
+    metavar="TEXT|@FILE",
+    help="What the model is taken to have answered: text, or JSON with content and tool_calls.",
+)
+@click.option("--model", metavar="M", help="Ask another model from there on.")
+@click.option("--system-prompt", metavar="TEXT|@FILE", help="The agent's instructions from there on.")
+@click.option("--config", multiple=True, metavar="SPEC", help="A setting of the harness; may be repeated.")
+@click.option(
+    "--in-place", is_flag=True, help="In the run and its workspace themselves; with --memory alone."
+)
+@click.option(
+    "--outside",
+    type=click.Choice(["stop", "revert"]),
+    default="stop",
+    show_default=True,
+    help="With --in-place: what to do with changes that no call of the agent made.",
+)
+@click.option("--prepare", is_flag=True, help="Make the fork and its copy, and start nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def fork(
+    context: click.Context,
+    /,
+    run: str,
+    node: str,
+    *,
+    in_place: bool,
+    prepare: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Go on live from NODE of RUN, with something changed.
+
+    The fork is a run of its own, which names its parent. Its agent works in a copy of the workspace as it
+    was at NODE, and sees it at the recorded path: your files are not touched. State outside the workspace is
+    as it is now. What is changed (model, prompt, settings) is not compared when the log is replayed.
+
+    With --in-place it is a rewind by you: the run itself goes back to NODE, its workspace too, and goes on.
+    """
+    session: Session = context.obj
+    found = session.open_run(run)
+    if in_place:
+        _in_place(context, found, node, given, as_json=as_json)
+        return
+    made = _make(found, node, given, session)
+    if prepare:
+        _tell_prepared(made, as_json=as_json)
+        return
+    from agentrewind.copied_runs import resume_inside
+
+    if not as_json:
+        say(f"fork of {found.run_id} at {node}: run {made.run_id}", style="strong")
+        say(f"its files are in {made.directory / 'copy'}")
+    arguments = ["run", "--resume", str(made.run_id), *(["--json"] if as_json else [])]
+    context.exit(resume_inside(made, arguments, home=session.home, environment=session.environment))
+
+
+def _make(found: Run, node: str, given: dict[str, Any], session: Session) -> Run:
+    from agentrewind.forking import Edits, make_fork
+
+    answer = _text(given["answer"], "--answer", session.directory)
+    edits = Edits(
+        memory=_text(given["memory"], "--memory", session.directory) or "",
+        answer=None if answer is None else _answer(answer),
+        model=given["model"],
+        system_prompt=_text(given["system_prompt"], "--system-prompt", session.directory),
+        settings={"config": list(given["config"])} if given["config"] else {},
+    )
+    return make_fork(found, node, edits, home=session.home, clock=session.clock)
+
+
+def _in_place(context: click.Context, found: Run, node: str, given: dict[str, Any], *, as_json: bool) -> None:
+    session: Session = context.obj
+    foreign = [name for name in ("answer", "model", "system_prompt", "config") if given[name]]
+    if foreign:
+        option = foreign[0].replace("_", "-")
+        raise UsageError(f"--{option} makes another run; it cannot be given with --in-place")
+    memory = _text(given["memory"], "--memory", session.directory) or ""
+
+    def begin(around: Surroundings) -> RunResult:
+        from agentrewind.person_rewind import rewind_in_place
+
+        return rewind_in_place(found, node, memory=memory, revert=given["outside"] == "revert", around=around)
+
+    run, result = see_through(session, begin, as_json=as_json)
+    if not as_json:
+        tell_end(run, result)
+    tell_trouble(run, result)
+    if as_json:
+        emit(document(run, result))
+    context.exit(result.exit_code)
+
+
+def _tell_prepared(made: Run, *, as_json: bool) -> None:
+    copy = str(made.directory / "copy")
+    if as_json:
+        emit({"run_id": made.run_id, "state": "prepared", "copy": copy})
+        return
+    say(f"run {made.run_id}", style="strong")
+    say(f"its files are in {copy}")
+    say(f"start it with: agentrewind run --resume {made.run_id}")
+
+
+def _text(value: str | None, option: str, directory: Path) -> str | None:
+    """The text itself, or that of the file that `@FILE` names."""
+    if value is None or not value.startswith("@"):
+        return value
+    path = directory / value[1:]
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{option} {value}: {path} cannot be read as UTF-8 text ({error})") from error
+
+
+def _answer(text: str) -> Json:
+    """An object where the text is one, else the text."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        found: Json = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--answer looks like JSON and is none: {error}") from error
+    return found

@@ -1,0 +1,61 @@
+"""Runs whose files are a copy that the agent sees at the recorded path: starts our command line inside of it.
+
+The process gets a mount namespace of its own in which the copy covers the workspace; the network stays.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agentrewind.errors import DamagedError, ProtectedError
+from agentrewind.records import MAIN_WORKSPACE
+from agentrewind.replaying_enclosure import EXIT_NO_ENCLOSURE
+from agentrewind.run_store import Run
+from agentrewind.timeline import Timeline
+
+INSIDE = "AGENTREWIND_INSIDE_COPY"
+"""Set to the run's id in the process that sees the copy at the recorded path."""
+
+_COMMAND_LINE = "from agentrewind.cli import main; main()"
+
+
+def copy_of(timeline: Timeline) -> Path | None:
+    """Where the files of a run lie that has a copy of its own; None for all others."""
+    declaration = timeline.header.workspaces.get(MAIN_WORKSPACE)
+    return None if declaration is None or declaration.copy is None else Path(declaration.copy)
+
+
+def needs_enclosure(run: Run, environment: Mapping[str, str]) -> bool:
+    """Whether the run has a copy and this process does not see it at the recorded path yet."""
+    return copy_of(run.timeline()) is not None and environment.get(INSIDE) != run.run_id
+
+
+def resume_inside(run: Run, arguments: Sequence[str], *, home: Path, environment: Mapping[str, str]) -> int:
+    """`agentrewind ARGUMENTS` where the copy covers the recorded path; returns its exit code.
+
+    Raises:
+        DamagedError: the copy is gone.
+        ProtectedError: this system cannot lay the copy over the path; the original is never used instead.
+    """
+    timeline = run.timeline()
+    copy = copy_of(timeline)
+    assert copy is not None
+    root = Path(timeline.header.workspaces[MAIN_WORKSPACE].root)
+    if not copy.is_dir():
+        raise DamagedError(f"the files of run {run.run_id} are gone: there is no folder {copy}")
+    enclosure = [sys.executable, "-P", "-m", "agentrewind.replaying_enclosure", "--network"]
+    command = [sys.executable, "-P", "-c", _COMMAND_LINE, *arguments]
+    done = subprocess.run(
+        [*enclosure, str(copy), str(root), *command],
+        env={**environment, INSIDE: run.run_id, "AGENTREWIND_HOME": str(home)},
+        check=False,
+    )
+    if done.returncode == EXIT_NO_ENCLOSURE:
+        raise ProtectedError(
+            f"this system cannot show a copy at {root}, and the original is never used instead; it needs "
+            "root or user namespaces. --in-place goes back in the original workspace"
+        )
+    return done.returncode

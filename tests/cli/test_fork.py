@@ -1,0 +1,189 @@
+"""`fork`: another run from a node on, in a copy; or a rewind by a person, in the run itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentrewind.records import ForkPoint, LlmNode, RecordUid, RewindAsked, RunId
+from agentrewind.run_store import Run, RunStore
+from tests.cli.desk import Desk, tree
+from tests.cli.test_replay import needs_namespaces
+
+PLAN = ["sh echo one > one.txt; pwd", "sh echo two > two.txt", "sh rm one.txt", "say the end"]
+BACK = ["sh pwd > where.txt", "say here", "sh echo another > three.txt", "say the other end"]
+
+
+@pytest.fixture
+def parent(desk: Desk) -> str:
+    """A run with four answers: files one and two made, one removed."""
+    desk.json(*desk.run_arguments(PLAN, BACK), code=1)
+    return str(desk.json("list")[0]["run_id"])
+
+
+def answers(desk: Desk, run_id: str) -> list[RecordUid]:
+    """The uids of the model's answers on the path."""
+    return [node.record_uid for node in run(desk, run_id).timeline().path() if isinstance(node, LlmNode)]
+
+
+def run(desk: Desk, run_id: str) -> Run:
+    return RunStore(desk.home).open(run_id)
+
+
+def forked(desk: Desk, *arguments: str) -> tuple[dict[str, Any], Path]:
+    """The document of a fork and the folder with its files."""
+    document: dict[str, Any] = desk.json("fork", *arguments, code=1)
+    return document, desk.home / "runs" / document["run_id"] / "copy"
+
+
+@needs_namespaces
+def test_a_fork_goes_on_in_a_copy_and_leaves_all_else_as_it_was(desk: Desk, parent: str) -> None:
+    before = (tree(desk.workspace), tree(desk.home / "runs" / parent), desk.live_calls())
+    third = answers(desk, parent)[2]
+
+    document, copy = forked(desk, parent, "--at", third, "--memory", "make three instead")
+
+    assert (tree(desk.workspace), tree(desk.home / "runs" / parent)) == before[:2]
+    assert {path.name: path.read_text() for path in copy.iterdir()} == {
+        "one.txt": "one\n",
+        "two.txt": "two\n",
+        "three.txt": "another\n",
+    }
+    # the two answers before it were served, the two after it were asked for
+    assert desk.live_calls() == before[2] + 2
+    header = run(desk, document["run_id"]).timeline().header
+    assert header.forked_from == ForkPoint(run_id=RunId(parent), segment=0, record_uid=third)
+    assert parent in desk.call("log", document["run_id"]).stdout
+
+
+@needs_namespaces
+def test_the_agent_sees_the_copy_at_the_recorded_path(desk: Desk, parent: str) -> None:
+    _, copy = forked(desk, parent, "--at", answers(desk, parent)[0], "--memory", "again")
+    assert (copy / "where.txt").read_text() == f"{desk.workspace}\n"
+
+
+@needs_namespaces
+def test_a_memory_of_a_person_is_told_as_such(desk: Desk, parent: str) -> None:
+    document, _ = forked(
+        desk, parent, "--at", answers(desk, parent)[1], "--memory", "look at the schema first"
+    )
+    made = run(desk, document["run_id"])
+    [asked] = [event for event in made.timeline().events(0) if isinstance(event, RewindAsked)]
+    assert (asked.by, asked.memory) == ("person", "look at the schema first")
+    text = str(made.read_rewind(1)["report"]["memory_message"])  # type: ignore[index, call-overload]
+    assert "A person took you back" in text
+    assert "judged that path hopeless" not in text
+
+
+@needs_namespaces
+def test_an_edited_answer_is_carried_out_without_asking(desk: Desk, parent: str) -> None:
+    before = desk.live_calls()
+    second = answers(desk, parent)[1]
+    call = {"name": "sh", "arguments": {"command": "echo mine > mine.txt"}}
+    answer = json.dumps({"content": "I do it otherwise.", "tool_calls": [call]})
+
+    document, copy = forked(desk, parent, "--at", second, "--answer", answer)
+
+    assert (copy / "mine.txt").read_text() == "mine\n"
+    assert not (copy / "two.txt").exists()
+    node = run(desk, document["run_id"]).timeline().nodes[second]
+    assert isinstance(node, LlmNode)
+    assert node.output is not None
+    assert node.output["content"] == "I do it otherwise."
+    # the third and the fourth move of its plan were asked for
+    assert desk.live_calls() == before + 2
+
+
+@needs_namespaces
+def test_another_model_is_asked_from_there_on(desk: Desk, parent: str) -> None:
+    document, _ = forked(desk, parent, "--at", answers(desk, parent)[2], "--model", "tiny-2")
+    timeline = run(desk, document["run_id"]).timeline()
+    models = [node.model for node in timeline.path() if isinstance(node, LlmNode)]
+    assert models == ["tiny-1", "tiny-1", "tiny-2", "tiny-2"]
+    assert timeline.header.model == "tiny-2"
+    # what was declared changed is no difference when the fork itself is replayed
+    assert desk.json("replay", document["run_id"])["divergence"] is None
+
+
+@needs_namespaces
+def test_a_prepared_fork_is_started_by_resuming_it(desk: Desk, parent: str) -> None:
+    before = desk.live_calls()
+    made = desk.json("fork", parent, "--at", answers(desk, parent)[2], "--prepare")
+    assert desk.live_calls() == before
+    copy = Path(made["copy"])
+    assert (copy / "one.txt").exists()
+    (desk.workspace / "original").write_text("untouched")
+
+    document = desk.json("run", "--resume", made["run_id"], code=1)
+
+    assert document["run_id"] == made["run_id"]
+    assert (desk.workspace / "original").read_text() == "untouched"
+    assert not (copy / "one.txt").exists()
+
+
+@needs_namespaces
+def test_a_forks_files_are_restored_in_its_copy(desk: Desk, parent: str) -> None:
+    document, copy = forked(desk, parent, "--at", answers(desk, parent)[2])
+    before = tree(desk.workspace)
+    assert not (copy / "one.txt").exists()
+
+    desk.json("restore", document["run_id"], answers(desk, parent)[2], "--in-place", "--outside", "revert")
+
+    assert (copy / "one.txt").read_text() == "one\n"
+    desk.json("undo", document["run_id"])
+    assert not (copy / "one.txt").exists()
+    assert tree(desk.workspace) == before
+
+
+@needs_namespaces
+def test_the_parent_may_go_and_the_fork_stays_whole(desk: Desk, parent: str) -> None:
+    made = desk.json("fork", parent, "--at", answers(desk, parent)[2], "--prepare")
+    shutil.rmtree(desk.home / "runs" / parent)
+    desk.json("gc")
+    desk.json("run", "--resume", made["run_id"], code=1)
+    assert desk.json("verify", made["run_id"])
+
+
+def test_in_place_the_run_itself_goes_back(desk: Desk, parent: str) -> None:
+    document = desk.json(
+        "fork", parent, "--at", answers(desk, parent)[2], "--in-place", "--memory", "go on otherwise", code=1
+    )
+    assert document["run_id"] == parent
+    assert sorted(path.name for path in desk.workspace.iterdir()) == ["one.txt", "three.txt", "two.txt"]
+    desk.json("undo", parent)
+    assert sorted(path.name for path in desk.workspace.iterdir()) == ["two.txt"]
+
+
+def test_in_place_stops_at_changes_that_no_call_made(desk: Desk, parent: str) -> None:
+    (desk.workspace / "two.txt").write_text("a person was here")
+    arguments = ["fork", parent, "--at", answers(desk, parent)[1], "--in-place"]
+    assert "two.txt" in desk.json(*arguments, code=5)["error"]["message"]
+    assert (desk.workspace / "two.txt").read_text() == "a person was here"
+    desk.json(*arguments, "--outside", "revert", code=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--at", "rec_000099"], "no node"),
+        (["--at", "rec_000002"], "tool call"),
+        (["--at", "rec_000001", "--memory", "x", "--answer", "y"], "exclude each other"),
+        (["--at", "rec_000001", "--answer", '{"content": 3}'], "text"),
+        (["--at", "rec_000001", "--answer", '{"contents": "x"}'], "contents"),
+        (["--at", "rec_000001", "--answer", "{broken"], "JSON"),
+        (["--at", "rec_000001", "--answer", '{"tool_calls": [{"arguments": {}}]}'], "name"),
+        (["--at", "rec_000001", "--memory", "@nowhere"], "nowhere"),
+        (["--at", "rec_000001", "--in-place", "--model", "other"], "--model"),
+    ],
+)
+def test_what_cannot_be_forked_is_said_and_nothing_is_made(
+    arguments: list[str], words: str, desk: Desk, parent: str
+) -> None:
+    before = tree(desk.home / "runs"), desk.live_calls()
+    document = desk.json("fork", parent, *arguments, code=2)
+    assert words in document["error"]["message"]
+    assert (tree(desk.home / "runs"), desk.live_calls()) == before
