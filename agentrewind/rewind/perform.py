@@ -201,7 +201,7 @@ class Rewinding:
     def _running(self, quiet: Quiet) -> Iterator[str]:
         """What runs on and what does not. In a sandbox of its own nothing does."""
         if self.options.jobs_end:
-            yield "Whatever your commands had left running has ended, also what was started before this point."
+            yield "Whatever your commands had left running has ended, whenever it was started."
             return
         if quiet.kept:
             yield f"Still running, started before this point: {', '.join(map(str, quiet.kept))}."
