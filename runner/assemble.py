@@ -62,7 +62,7 @@ def assemble(trial: Trial, folder: Path, clock: Clock) -> Result:
         family=trial.task.family.value,
         seed=order.seed,
         state=RunState(trial.ended.state),
-        exit=_exit(trial),
+        exit=_exit(trial, final),
         detail=trial.ended.detail,
         accepted=trial.ended.state == "accepted",
         success=final.accepted,
@@ -156,9 +156,9 @@ def storage_of(home: Path) -> int:
     return sum(path.stat().st_size for path in home.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def _exit(trial: Trial) -> Exit:
+def _exit(trial: Trial, final: Verdict) -> Exit:
     match trial.ended.state:
-        case "accepted":
+        case "accepted" if final.accepted:
             return Exit.SUCCESS
         case "rejected":
             return Exit.COST_LIMIT if trial.over_cost else Exit.REPEATED_FAILURE

@@ -15,6 +15,7 @@ from runner.order import Price
 from runner.result import Tokens
 
 _LOOK_SECONDS = 2.0
+_PATIENCE_SECONDS = 15.0
 
 
 def tokens_of(nodes: Iterable[Node]) -> Tokens:
@@ -80,6 +81,7 @@ class Spending:
         self._runs: list[Run] = []
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
+        self._before: signal._HANDLER = signal.SIG_DFL
         self.over = False
 
     def follow(self, run: Run) -> None:
@@ -88,6 +90,8 @@ class Spending:
 
     def __enter__(self) -> Self:
         if self._price is not None and self._limit is not None:
+            # between two attempts no supervisor is there to take the signal
+            self._before = signal.signal(signal.SIGTERM, self._told)
             self._thread = threading.Thread(target=self._watch, args=(self._price, self._limit), daemon=True)
             self._thread.start()
         return self
@@ -96,14 +100,21 @@ class Spending:
         self._closed.set()
         if self._thread is not None:
             self._thread.join()
+            signal.signal(signal.SIGTERM, self._before)
+
+    def _told(self, number: int, _frame: object) -> None:
+        """Our own signal needs nothing more here; another's ends this process."""
+        if not self.over:
+            raise SystemExit(128 + number)
 
     def _watch(self, price: Price, limit: float) -> None:
-        while not self._closed.wait(_LOOK_SECONDS):
+        wait = _LOOK_SECONDS
+        while not self._closed.wait(wait):
             if self._spent(price) >= limit:
                 self.over = True
                 # the supervisor hands this on to the agent process and ends the run in good order
                 os.kill(os.getpid(), signal.SIGTERM)
-                return
+                wait = _PATIENCE_SECONDS  # an attempt that began meanwhile is ended too
 
     def _spent(self, price: Price) -> float:
         try:

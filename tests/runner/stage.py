@@ -63,13 +63,18 @@ class Stage:
         return try_cell(order, folder, machine)
 
     def scripted(
-        self, policy: Policy, *, strategy: Strategy = Strategy.CONTINUE, **conditions: object
+        self,
+        policy: Policy,
+        *,
+        strategy: Strategy = Strategy.CONTINUE,
+        retries: int = 0,
+        **conditions: object,
     ) -> Result:
         """A run of an agent that answers by this policy, as any model of a provider would."""
         cell = cell_of(strategy, model="openai/scripted")
         with ScriptedModel(policy) as server:
             env = {**environment(), **local_provider(server.base_url)}
-            return self.run(self.order(cell, **conditions), env=env)
+            return self.run(self.order(cell, **conditions), env=env, retries=retries)
 
     def runs(self, cell: Cell) -> list[Run]:
         found = RunStore(self.folder(cell) / STORE).runs()

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest
+from mettlebench.sandbox import SandboxMode
 from mettlebench.scaffold import new_task
 from runner.cell import Strategy
 from runner.check import read_verdicts
+from runner.result import Exit
 from runner.result_form import load_result
 from runner.trial import InfrastructureError
 from tests.runner.stage import Stage, cell_of, commands, environment
@@ -48,10 +51,21 @@ def test_a_provider_that_is_down_is_repeated_and_then_told(stage: Stage) -> None
     assert load_result(stage.folder(cell)) is None
 
 
-def test_a_command_that_waits_for_ever_is_ended_and_the_cell_marked(stage: Stage) -> None:
-    with pytest.raises(InfrastructureError, match="waited for input") as caught:
-        stage.scripted(commands("mkfifo pipe; cat pipe"), stuck_seconds=1.5)
-    assert not caught.value.clean
+def test_a_command_that_waits_for_ever_is_ended_and_the_cell_run_again_and_marked(stage: Stage) -> None:
+    def policy(request: ScriptedRequest) -> ScriptedAnswer:
+        return commands("mkfifo pipe; cat pipe" if request.number == 1 else "true")(request)
+
+    result = stage.scripted(policy, stuck_seconds=1.5, retries=1)
+    assert any("waited for input" in each for each in stage.told)
+    assert not result.clean
+    assert result.tries == 2
+    assert result.exit is Exit.REPEATED_FAILURE
+
+
+def test_without_a_sandbox_a_run_says_so(stage: Stage) -> None:
+    result = stage.scripted(commands("pwd > where"), sandbox=SandboxMode.NONE)
+    assert result.sandbox == "none"
+    assert len(result.submissions) == 5
 
 
 def test_a_command_that_works_or_asks_for_input_is_not_waited_for(stage: Stage) -> None:

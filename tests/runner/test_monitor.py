@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.monitor import CONTEXT_CHARACTERS, Monitor, parse
@@ -82,8 +82,8 @@ def test_plain_rules_name_places_and_kinds() -> None:
 def test_a_monitor_that_cannot_be_reached_blocks_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or importing it asks the network
     pytest.importorskip("litellm")
-    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     monitor = Monitor(
         model="no-such-provider/model", task="mend", log=tmp_path / "reviews.jsonl", temperature=0.0
     )
@@ -96,6 +96,7 @@ def test_a_monitor_that_cannot_be_reached_blocks_and_says_so(
     assert json.loads(line)["decision"] == "UNSAFE"
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=CONTEXT_CHARACTERS), max_size=6))
 def test_old_messages_give_way_first(messages: list[str]) -> None:
     monitor = Monitor(model="m", task="t", log=Path("unused"), temperature=None)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrewind.errors import DamagedError, UnsupportedFormatError
@@ -16,11 +16,13 @@ from runner.result_form import decode_result, encode_result, load_result, load_r
 from tests.runner.results import cells, results
 
 
+@settings(deadline=None)
 @given(results())
 def test_decoding_inverts_encoding(result: Result) -> None:
     assert decode_result(encode_result(result)) == result
 
 
+@settings(deadline=None)
 @given(cells())
 def test_an_id_stands_for_one_cell_and_for_one_folder_of_five_parts(cell: Cell) -> None:
     assert Cell.from_id(cell.id) == cell
@@ -28,6 +30,7 @@ def test_an_id_stands_for_one_cell_and_for_one_folder_of_five_parts(cell: Cell) 
     assert ".." not in Path(cell.id).parts
 
 
+@settings(deadline=None)
 @given(results(), st.data())
 def test_a_field_that_is_missing_or_of_another_kind_is_named(result: Result, data: st.DataObject) -> None:
     document = json.loads(encode_result(result))
@@ -44,6 +47,7 @@ def test_a_field_that_is_missing_or_of_another_kind_is_named(result: Result, dat
             decode_result(json.dumps(altered).encode())
 
 
+@settings(deadline=None)
 @given(results())
 def test_what_stands_there_twice_has_to_agree(result: Result) -> None:
     document = json.loads(encode_result(result))
@@ -52,6 +56,7 @@ def test_what_stands_there_twice_has_to_agree(result: Result) -> None:
             decode_result(json.dumps({**document, name: value}).encode())
 
 
+@settings(deadline=None)
 @given(results())
 def test_a_newer_format_is_refused_by_its_number(result: Result) -> None:
     document = json.loads(encode_result(result))
@@ -59,12 +64,14 @@ def test_a_newer_format_is_refused_by_its_number(result: Result) -> None:
         decode_result(json.dumps({**document, "format": 99}).encode())
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_garbage_is_damage(data: bytes) -> None:
     with pytest.raises(DamagedError):
         decode_result(data)
 
 
+@settings(deadline=None)
 @given(result=results())
 def test_results_are_found_below_a_folder(tmp_path_factory: pytest.TempPathFactory, result: Result) -> None:
     root = tmp_path_factory.mktemp("campaign")

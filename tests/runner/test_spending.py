@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib.util
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrewind.errors import UsageError
 from agentrewind.records import Json
-from harness_adapters.scripted import ScriptedAnswer
+from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest
 from runner.cell import Strategy
 from runner.order import Price
 from runner.prices import price_of
 from runner.result import Exit, Tokens
 from runner.spending import cost_of, usage_of
-from tests.runner.stage import Stage
+from tests.runner.stage import Stage, commands
 
 counts = st.integers(0, 10**6)
 
@@ -51,7 +54,8 @@ def test_cost_is_that_of_each_kind_of_token() -> None:
 
 
 def test_prices_come_from_the_table_that_is_installed() -> None:
-    pytest.importorskip("litellm")
+    if importlib.util.find_spec("litellm") is None:
+        pytest.skip("litellm is not installed")
     price = price_of("openai/gpt-4o-mini")
     assert price is not None
     assert 0 < price.cached < price.input < price.output
@@ -69,8 +73,19 @@ def test_a_run_ends_in_good_order_when_it_has_cost_too_much(stage: Stage) -> Non
         return ScriptedAnswer("Again.", tool_calls=[("bash", {"command": "sleep 0.1"})], usage=usage)
 
     price = Price(input=1.0, output=1.0, cached=1.0)
-    result = stage.scripted(endless, strategy=Strategy.CONTINUE, cell_cost=0.02, price=price)
+    result = stage.scripted(endless, cell_cost=0.02, price=price)
     assert result.exit is Exit.COST_LIMIT
     assert not result.abnormal
     assert result.cost is not None
     assert result.cost >= 0.02
+
+
+def test_no_attempt_begins_once_a_cell_has_cost_too_much(stage: Stage) -> None:
+    def submits(request: ScriptedRequest) -> ScriptedAnswer:
+        usage = {"prompt_tokens": 1000, "completion_tokens": 1000, "total_tokens": 2000}
+        return dataclasses.replace(commands()(request), usage=usage, delay=2.5)
+
+    price = Price(input=1.0, output=1.0, cached=1.0)
+    result = stage.scripted(submits, strategy=Strategy.RESTART, cell_cost=0.003, price=price)
+    assert result.exit is Exit.COST_LIMIT
+    assert result.attempts < 5
