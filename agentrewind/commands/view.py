@@ -13,6 +13,7 @@ from agentrewind.commands.session import Session
 from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
+    from agentrewind.view.actions import Forking
     from agentrewind.view.server import Opened
 
 _SERVER = ("starlette", "uvicorn", "jinja2")
@@ -68,6 +69,7 @@ def view(session: Session, /, *, run: str | None, as_json: bool, **given: Any) -
         port=port,
         browser=not given["no_browser"],
         forks=_has_fork(),
+        forking=_forking(session),
     )
     serve(settings, tell=lambda opened: _tell(opened, wanted=settings.browser, as_json=as_json))
 
@@ -82,6 +84,14 @@ def _tell(opened: Opened, *, wanted: bool, as_json: bool) -> None:
     say(
         "The address holds a secret: whoever has it can read the runs. Ctrl-C ends the viewer.", style="faint"
     )
+
+
+def _forking(session: Session) -> Forking | None:
+    if not _has_fork():
+        return None
+    from agentrewind.view.forks import Forks
+
+    return Forks(home=session.home, clock=session.clock)
 
 
 def _has_fork() -> bool:

@@ -27,9 +27,13 @@ class Rewind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """A run summed up; what its damaged header no longer tells is missing."""
+    """A run summed up; what its damaged header no longer tells is missing.
+
+    `parent` is the run that it is a fork of, and the node there.
+    """
 
     facts: tuple[tuple[str, str], ...]
+    parent: tuple[str, str] | None
     task: Text | None
     rewinds: tuple[Rewind, ...]
 
@@ -49,6 +53,7 @@ def about(reading: Reading) -> About:
             ("harness", header.harness or "script"),
             ("model", header.model or "any model"),
             ("workspace", workspace.root if workspace else ""),
+            ("its files are in", (workspace.copy or "") if workspace else ""),
             ("began", header.created_at),
             ("check", check if isinstance(check, str) else ""),
         ]
@@ -58,10 +63,20 @@ def about(reading: Reading) -> About:
         facts.append(("ended", f"{finished.state}: {finished.detail}"))
     facts += _spent(reading)
     return About(
+        parent=_parent(reading),
         facts=tuple((name, title(value, 400)) for name, value in facts if value),
         task=task,
         rewinds=tuple(_rewinds(reading)),
     )
+
+
+def _parent(reading: Reading) -> tuple[str, str] | None:
+    for number in reading.timeline.segments:
+        header = reading.timeline.header_of(number)
+        fork = header.forked_from if header is not None else None
+        if header is not None and fork is not None and fork.run_id != header.run_id:
+            return fork.run_id, fork.record_uid or ""
+    return None
 
 
 def _spent(reading: Reading) -> list[tuple[str, str]]:

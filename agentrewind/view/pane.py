@@ -146,13 +146,16 @@ def _tool(library: Library, reading: Reading, row: Row, node: ToolNode, length: 
     verdict = next(
         (each for each in reading.timeline.submissions() if each.record_uid == node.record_uid), None
     )
+    texts = tool_texts(node)
+    if verdict is not None and verdict.feedback:
+        texts["feedback"] = verdict.feedback
     facts = [("tool", node.tool_name), ("outcome", row.entry.outcome or "no exit code")]
     return Pane(
         row=row,
         heading="tool call",
         on_path=reading.rows.layout.on_path[row.index],
         facts=_facts(row, *facts),
-        texts={name: piece(text, name, length=length) for name, text in tool_texts(node).items()},
+        texts={name: piece(text, name, length=length) for name, text in texts.items()},
         target=reading.rows.find(node.parent) if node.parent else None,
         verdict=verdict,
         external=elsewhere(library.home, node.metadata.external),

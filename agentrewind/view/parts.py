@@ -107,6 +107,9 @@ def text_of(reading: Reading, row: Row, part: str) -> str:
             found = memory[0].text if memory else None
         case LlmNode() as node, _:
             found = answer_texts(node).get(part)
+        case ToolNode() as node, "feedback":
+            told = (each for each in reading.timeline.submissions() if each.record_uid == node.record_uid)
+            found = next((each.feedback for each in told), None)
         case ToolNode() as node, _:
             found = tool_texts(node).get(part)
         case _:

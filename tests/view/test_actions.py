@@ -81,6 +81,30 @@ def test_into_a_folder(told: tuple[Desk, str], tmp_path: Path) -> None:
         assert plan(served, run, node="rec_999999").status == 404
 
 
+def test_a_fork_is_shown_and_then_made_once_and_not_started(told: tuple[Desk, str]) -> None:
+    desk, run = told
+    before = desk.files()
+    with viewer(desk) as served:
+        fields = {"form_token": served.form_token(run, "rec_000005"), "node": "rec_000005"}
+        shown = served.post(f"r/{run}/fork", fields | {"memory": "Use Decimal."})
+        assert "not made yet" in Read.of(shown.text).text
+        assert len(desk.json("list")) == 1
+        made = served.post(f"r/{run}/fork/now", Read.of(shown.text).inputs)
+        assert "A fork is ready" in Read.of(made.text).text
+        (fork,) = [each["run_id"] for each in desk.json("list") if each["run_id"] != run]
+        assert f"agentrewind run --resume {fork}" in Read.of(made.text).text
+        about = Read.of(served.get(f"r/{fork}").text).text
+        assert "Use Decimal." in about
+        assert f"{run}/rec_000005" in about
+        assert served.post(f"r/{run}/fork/now", Read.of(shown.text).inputs).status == 400
+        assert len(desk.json("list")) == 2
+        wrong = served.post(f"r/{run}/fork", fields | {"answer": "{broken"})
+        assert served.post(f"r/{run}/fork/now", Read.of(wrong.text).inputs).status == 400
+        assert served.post(f"r/{run}/fork", fields | {"node": "rec_000006"}).status == 400
+    assert len(desk.json("list")) == 2
+    assert desk.files() == before
+
+
 def test_the_command_for_a_fork_is_shown_ready_to_run(told: tuple[Desk, str]) -> None:
     desk, run = told
     with viewer(desk) as served:

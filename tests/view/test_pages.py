@@ -60,6 +60,14 @@ def test_a_node_after_a_rewind_shows_the_memory_that_it_was_sent(
     assert "rewind memory" not in Read.of(served.get(f"r/{shown[1]}/pane", node="rec_000003").text).text
 
 
+def test_the_feedback_of_a_submission_stands_below_its_call(served: Served, shown: tuple[Desk, str]) -> None:
+    text = Read.of(served.get(f"r/{shown[1]}/pane", node="rec_000012").text).text
+    assert "submission rejected at history" in text
+    assert "data/history.csv is gone" in text
+    whole = served.get(f"r/{shown[1]}/part", node="rec_000012", part="feedback")
+    assert "data/history.csv is gone" in Read.of(whole.text).text
+
+
 @pytest.mark.parametrize(
     ("query", "some", "none"),
     [
