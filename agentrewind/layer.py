@@ -104,6 +104,9 @@ class Layer:
         code: the code actions of agents that write code; None where there can be none.
 
     Attributes:
+        cut_off: what a harness raises through a tool to stop it half way; such a call has no end.
+
+    Attributes:
         backups: what preserves state outside the workspace before a live call; None where that is not wanted.
     """
 
@@ -135,6 +138,7 @@ class Layer:
         self._asking: RecordUid | None = None
         self._waiting: list[tuple[str, str]] = []
         self._here = threading.local()
+        self.cut_off: tuple[type[BaseException], ...] = ()
         self._code = code
         self.backups: Backups | None = None
         self._tagged: set[RecordUid] = set()
@@ -383,7 +387,7 @@ class Layer:
 
     def _broke(self, opened: _Open, error: BaseException) -> None:
         """Write down what a tool raised. A signal is not the tool's, nor what is cancelled after one."""
-        if isinstance(error, LayerSignal):
+        if isinstance(error, (LayerSignal, *self.cut_off)):
             return
         if self.latch.reason is not None and not isinstance(error, Exception):
             return

@@ -15,6 +15,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphDrained
 
 from agentrewind.adapters import AgentOutcome, Assignment
 from agentrewind.layer import Layer
@@ -141,7 +142,10 @@ def work_until_accepted(
     with _running(graph, mode) as step:
         messages: list[Any] = [HumanMessage(task)]
         while True:
-            state = step(messages)
+            try:
+                state = step(messages)
+            except GraphDrained as drained:
+                return AgentOutcome(state="stopped", detail=f"the graph was asked to stop: {drained.reason}")
             layer.latch.check()
             verdict = layer.submit_last()
             if verdict.accepted:

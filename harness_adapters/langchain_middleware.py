@@ -11,6 +11,7 @@ from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
+from langgraph.errors import GraphDrained
 
 from agentrewind.capture.gate import is_inside
 from agentrewind.current import current_layer
@@ -111,6 +112,7 @@ class RoutedCalls:
 
     def __init__(self, layer: Layer) -> None:
         self._layer = layer
+        layer.cut_off = (GraphDrained,)  # a graph within the tool was asked to stop, and can go on later
         self._order = CallOrder()
 
     def wrap(self, request: Any, handler: Handler) -> Any:

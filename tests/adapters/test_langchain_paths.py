@@ -32,6 +32,7 @@ messages = pytest.importorskip("langchain_core.messages")
 tools_module = pytest.importorskip("langchain_core.tools")
 memory = pytest.importorskip("langgraph.checkpoint.memory")
 types = pytest.importorskip("langgraph.types")
+errors = pytest.importorskip("langgraph.errors")
 
 pytestmark = [
     # of the clients' own making
@@ -141,6 +142,32 @@ def test_a_graph_that_asks_somebody_goes_on_and_replays(tmp_path: Path) -> None:
         found.attempts.replayed(lambda _: replayed.append(act()))
         assert replayed == [expected]
         assert (found.marks, len(found.server.requests)) == (["yes"], 2)
+
+
+@pytest.mark.parametrize("mode", ["invoke", "ainvoke"])
+def test_a_graph_that_is_asked_to_stop_has_not_failed_and_goes_on_later(tmp_path: Path, mode: str) -> None:
+    """What was cut off in a tool has no end in the log: it is told as interrupted, and never runs again."""
+    asked: list[str] = []
+
+    def drained(word: str) -> str:
+        """Work in a graph of one's own, which is asked to stop."""
+        asked.append(word)
+        raise errors.GraphDrained("shutdown")
+
+    def kind(found: World, keeps: Any) -> Any:
+        tools = [*found.tools(), tools_module.StructuredTool.from_function(drained)]
+        return agents.create_agent(
+            found.model(), tools, system_prompt=PROMPT, middleware=[RewindMiddleware()], checkpointer=keeps
+        )
+
+    with world(tmp_path, story(call("one", "mark", "one"), call("two", "drained", "two"), end())) as found:
+        outcome = found.run(kind, mode, memory=False)
+        assert (outcome.state, "shutdown" in outcome.detail) == ("stopped", True)
+        assert [(node.tool_name, node.error) for node in nodes(found)] == [("mark", None)]
+        assert found.run(kind, mode, memory=False).state == "accepted"
+        assert asked == ["two"]
+        assert [node.interrupted for node in nodes(found)] == [False, True]
+        found.check_replay(kind, mode, memory=False)
 
 
 @pytest.mark.parametrize("mode", ["invoke", "ainvoke"])

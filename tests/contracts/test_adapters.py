@@ -167,6 +167,25 @@ def test_answers_that_make_no_sense_are_recorded_told_and_replayed(stage: Stage,
     assert (found.divergence, found.remaining, found.state) == (None, 0, "accepted")
 
 
+def test_a_divergence_ends_the_process_at_once(stage: Stage, variant: Variant) -> None:
+    """None of the harnesses' ways to try again takes the signal of the model's call for a failure of it."""
+    script = Script(variant)
+    refused = ScriptedAnswer(None, status=400, body={"error": {"message": "not now"}})
+    stage.policy = story(script.work("one"), refused)
+    stage.extra["MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT"] = "10"
+    told = {"TOLD": "do that", "HARNESS": variant.harness}
+    harness = "tests.contracts.told:Told"
+    first = stage.start(
+        harness=harness, settings=variant.settings, agent_environment={**told, "TOLD": "do it"}
+    )
+    assert first.result["state"] == "error", first
+    requests = len(stage.server.requests)
+    other = stage.resume(agent_environment=told)
+    assert (other.code, other.result["state"]) == (3, "error"), other
+    assert "do that" in other.result["detail"]
+    assert (len(stage.server.requests), stage.marks) == (requests, ["one"])
+
+
 def test_the_harness_does_what_it_does_without_the_layer(stage: Stage, variant: Variant) -> None:
     if variant.harness == "smolagents":
         pytest.skip("its code actions need a layer that knows its answers; see its own tests")
