@@ -11,6 +11,7 @@ from agentrewind.comparison import MessageDifference, NodeDifference
 from agentrewind.display_text import file_name
 from agentrewind.file_comparison import FileDifference, Form, unified
 from agentrewind.records import Json, JsonObject
+from agentrewind.snapshot_comparison import Differences
 
 Styled: TypeAlias = tuple[str, str]
 """A text and its style, as `commands.output.say` takes them."""
@@ -31,6 +32,17 @@ def file_lines(difference: FileDifference, *, full: bool = False) -> Iterator[St
     """A path with its sizes and modes, and the lines of text that differ."""
     yield f"{difference.status} {file_name(difference.path)}{_facts(difference)}", "strong"
     yield from _hunks(difference.lines, full=full)
+
+
+def files_lines(found: Differences, *, full: bool = False) -> Iterator[Styled]:
+    """All that is known of how files differ; nothing where they do not."""
+    for each in found.listed:
+        yield from file_lines(each, full=full)
+    if found.more:
+        yield f"and {found.more} more files (--full shows them)", "faint"
+    if found.inside:
+        paths = "1 path" if found.inside == 1 else f"{found.inside} paths"
+        yield f"and {paths} inside .git folders (--full shows them)", "faint"
 
 
 def node_lines(difference: NodeDifference, *, full: bool = False) -> Iterator[Styled]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agentrewind.file_comparison import LONGEST_BYTES, FileDifference, Form, Version, compare_versions
@@ -12,6 +11,10 @@ from agentrewind.workspace import views
 from agentrewind.workspace.snapshots import SnapshotStore
 
 _SIZE = re.compile(rb"agentrewind-pieces 1\nsize (\d+)\n")
+
+
+LISTED = 200
+"""So many files are looked into where not all are asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +40,41 @@ def changes(before: Side, after: Side) -> tuple[Change, ...]:
     return tuple(each for each in found if each.status == "M" or each.path not in inner)
 
 
-def differences(before: Side, after: Side, *, repositories: bool = False) -> Iterator[FileDifference]:
-    """How each path differs, in order; files inside a `.git` only with `repositories`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """How the files of two snapshots differ, in the order of their paths.
+
+    Attributes:
+        listed: the first of them.
+        more: how many others there are; `inside`: how many paths inside a `.git` that are not listed either.
+    """
+
+    listed: tuple[FileDifference, ...]
+    more: int
+    inside: int
+
+
+def differences(
+    before: Side, after: Side, *, repositories: bool = False, limit: int | None = None
+) -> Differences:
+    """How each path differs; at most `limit` are looked into, and files inside a `.git` only on demand.
 
     Raises:
         MissingSnapshotError: a snapshot cannot be read.
     """
-    for change in changes(before, after):
-        if repositories or not in_repository(change.path):
-            yield compare_versions(
+    found = changes(before, after)
+    wanted = [change for change in found if repositories or not in_repository(change.path)]
+    listed = wanted if limit is None else wanted[:limit]
+    return Differences(
+        listed=tuple(
+            compare_versions(
                 change.path, change.status, version(before, change.path), version(after, change.path)
             )
+            for change in listed
+        ),
+        more=len(wanted) - len(listed),
+        inside=len(found) - len(wanted),
+    )
 
 
 def in_repository(path: bytes) -> bool:

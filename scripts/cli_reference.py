@@ -38,20 +38,23 @@ _DOCUMENTS = {
     "demo": "The fields of `run`, and `workspace`, `scripted`.",
     "run": "`run_id`, `state` (accepted, rejected, stopped or error), `accepted`, `rewinds`, `nodes`, "
     "`submissions`, `segments`, `detail`, `log` (the run's folder).",
-    "list": "An array of `run_id`, `state`, `harness`, `model`, `nodes`, `rewinds`, `tokens_in`, "
-    "`tokens_out`, `cost` (US dollars as the provider named them; each null where nobody told), `bytes`, "
-    "`created_at`, `workspace`, `damages`, `detail`. `state` can also be running, interrupted or damaged.",
+    "list": "An array of `run_id`, `state`, `harness`, `agent` (also of a script), `model`, "
+    "`nodes`, `rewinds`, `tokens_in`, `tokens_out`, `cost` (US dollars as the provider named them; each null "
+    "where nobody told), `bytes`, `created_at`, `workspace`, `damages`, `detail`. `state` can also be "
+    "running, interrupted or damaged.",
     "log": "`run_id`, `state`, `segments` (`segment`, `created_at`, `forked_from`, `nodes`, `damaged`), "
     "`nodes` (each its record plus `segment` and `on_path`; with filters those that fit), `damages`.",
     "show": "The record, its messages in full, plus `segment`, `on_path`, `commit`, `new_from` (how many of "
     "the messages an earlier node had sent), `messages_missing` (null, or why they are given by reference), "
-    "`files` (null where unknown, else as in `diff`) and `files_missing` (null, or why).",
+    "`files` (null where unknown, else as in `diff`; the first 200 without --full), `files_more` (how many "
+    "others there are) and `files_missing` (null, or why).",
     "diff": "`runs`; `parting` (null, or `common`, `left`, `right`, `what`, `difference`); `nodes` (each "
     "`run_id`, `record_uid`); `difference` (null, or `left`, `right`, `messages` with `common`, `tail`, "
-    "`left`, `right`, and `fields`, each `left`, `right`, `first`); `workspace` (null, or `files`, "
-    "`repositories`: paths inside .git folders, `missing`: why there is nothing to compare). A file: "
-    "`status` (A, M, D or T), `path`, `form` (text, binary, long, link, directory), `size_before`, "
-    "`size_after` (bytes), `mode_before`, `mode_after`, `added`, `removed`, `lines` (of the unified diff).",
+    "`left`, `right`, and `fields`, each `left`, `right`, `first`); `workspace` (null, or `files`, `more`: "
+    "how many other files there are, `repositories`: paths inside .git folders, `missing`: why there is "
+    "nothing to compare). A file: `status` (A, M, D or T), `path`, `form` (text, binary, long, link, "
+    "directory), `size_before`, `size_after` (bytes), `mode_before`, `mode_after`, `added`, `removed`, "
+    "`lines` (of the unified diff).",
     "view": "`url`, `port`, printed once the viewer answers; with `--html`: `file`, `bytes`, `nodes`.",
     "bisect": "`run_id`, `outcome` (found, fails_at_start, never_fails), `first` (the node, or null), "
     "`outside` (no tool call made that change), `parent` (the LLM node that asked for it), `judged` (each "

@@ -15,8 +15,8 @@ from agentrewind.errors import DamagedError, UsageError
 
 if TYPE_CHECKING:
     from agentrewind.comparison import NodeDifference, NodeView, Parting
-    from agentrewind.file_comparison import FileDifference
-    from agentrewind.records import Json, JsonObject, Node
+    from agentrewind.records import JsonObject, Node
+    from agentrewind.snapshot_comparison import Differences
     from agentrewind.timeline import Timeline
 
 
@@ -33,20 +33,17 @@ class _Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Files:
-    """How the workspaces differ.
+    """How the workspaces differ; without `found`, `missing` says why nothing is known."""
 
-    `repositories` counts paths inside a `.git`; `missing` says why nothing is known.
-    """
-
-    differences: tuple[FileDifference, ...] = ()
-    repositories: int = 0
+    found: Differences | None = None
     missing: str | None = None
 
     def to_json(self) -> JsonObject:
-        listed: list[Json] = [each.to_json() for each in self.differences]
+        found = self.found
         return {
-            "files": None if self.missing else listed,
-            "repositories": self.repositories,
+            "files": None if found is None else [each.to_json() for each in found.listed],
+            "more": found.more if found else 0,
+            "repositories": found.inside if found else 0,
             "missing": self.missing,
         }
 
@@ -81,7 +78,7 @@ def diff(session: Session, /, *, places: tuple[str, ...], as_json: bool, **given
         case _:
             raise UsageError("give RUN A B, RUN A RUN B, or RUN RUN")
     compared = None if len(sides) < 2 else _node_difference(*sides)
-    files = None if len(sides) < 2 else _files(session, sides, after=after, repositories=full)
+    files = None if len(sides) < 2 else _files(session, sides, after=after, full=full)
     if as_json:
         emit(
             {
@@ -139,10 +136,10 @@ def _node_difference(left: _Place, right: _Place) -> NodeDifference:
     return compare_nodes(_view(left.timeline, left.node), _view(right.timeline, right.node))
 
 
-def _files(session: Session, sides: Sequence[_Place], *, after: bool, repositories: bool) -> _Files:
+def _files(session: Session, sides: Sequence[_Place], *, after: bool, full: bool) -> _Files:
     from agentrewind.manual_history import state_at
     from agentrewind.run_files import open_snapshots
-    from agentrewind.snapshot_comparison import Side, changes, differences, in_repository
+    from agentrewind.snapshot_comparison import LISTED, Side, differences
 
     with ExitStack() as stack:
         try:
@@ -153,11 +150,9 @@ def _files(session: Session, sides: Sequence[_Place], *, after: bool, repositori
                 )
                 for each in sides
             ]
-            inside = sum(in_repository(change.path) for change in changes(*states))
-            found = tuple(differences(*states, repositories=repositories))
+            return _Files(found=differences(*states, repositories=full, limit=None if full else LISTED))
         except DamagedError as error:
             return _Files(missing=str(error))
-    return _Files(differences=found, repositories=inside)
 
 
 def _tell_parting(left: Timeline, right: Timeline, found: Parting | None) -> None:
@@ -184,19 +179,14 @@ def _tell_nodes(sides: Sequence[_Place], found: NodeDifference, *, full: bool) -
 
 
 def _tell_files(files: _Files, *, moment: str, full: bool) -> None:
-    from agentrewind.display_difference import file_lines
+    from agentrewind.display_difference import files_lines
 
     say()
-    if files.missing is not None:
+    if files.found is None:
         say(f"the workspaces cannot be compared: {files.missing}", style="bad")
         return
-    if not files.differences and not files.repositories:
+    lines = list(files_lines(files.found, full=full))
+    for text, style in lines:
+        say(text, style=style)
+    if not lines:
         say(f"the workspaces {moment} them hold the same", style="faint")
-    for each in files.differences:
-        for text, style in file_lines(each, full=full):
-            say(text, style=style)
-    if files.repositories and not full:
-        say(
-            f"and {counted(files.repositories, 'path')} inside .git folders (--full shows them)",
-            style="faint",
-        )

@@ -12,8 +12,8 @@ from agentrewind.display_text import file_name
 from agentrewind.errors import DamagedError
 
 if TYPE_CHECKING:
-    from agentrewind.file_comparison import FileDifference
     from agentrewind.records import JsonObject, LlmNode, Node, ToolNode, WorkspaceSpan
+    from agentrewind.snapshot_comparison import Differences
     from agentrewind.timeline import Timeline
 
 
@@ -32,7 +32,7 @@ def show(session: Session, *, run: str, node: str, full: bool, after: bool, as_j
     """
     timeline = session.open_run(run).timeline()
     found = timeline.node(node)
-    files, missing = _files(session, timeline, found, repositories=full)
+    files, missing = _files(session, timeline, found, full=full)
     if as_json:
         emit(_document(timeline, found, files, missing, after=after))
         return
@@ -45,7 +45,7 @@ def show(session: Session, *, run: str, node: str, full: bool, after: bool, as_j
 def _document(
     timeline: Timeline,
     node: Node,
-    files: tuple[FileDifference, ...] | None,
+    files: Differences | None,
     missing: str | None,
     *,
     after: bool,
@@ -61,7 +61,8 @@ def _document(
         "commit": _commit(node, after=after),
         "new_from": node.messages.keep if isinstance(node, LlmNode) else None,
         "messages_missing": gap,
-        "files": None if files is None else [each.to_json() for each in files],
+        "files": None if files is None else [each.to_json() for each in files.listed],
+        "files_more": files.more if files else 0,
         "files_missing": missing,
     }
 
@@ -75,22 +76,22 @@ def _messages(timeline: Timeline, node: LlmNode) -> tuple[tuple[JsonObject, ...]
 
 
 def _files(
-    session: Session, timeline: Timeline, node: Node, *, repositories: bool
-) -> tuple[tuple[FileDifference, ...] | None, str | None]:
+    session: Session, timeline: Timeline, node: Node, *, full: bool
+) -> tuple[Differences | None, str | None]:
     """How the node changed files; None, and why, where that cannot be told."""
     from agentrewind.manual_history import state_at
     from agentrewind.run_files import open_snapshots
-    from agentrewind.snapshot_comparison import Side, differences
+    from agentrewind.snapshot_comparison import LISTED, Differences, Side, differences
 
     span = _span(node)
     if span is not None and span.changed is False and not span.partial:
-        return (), None
+        return Differences(listed=(), more=0, inside=0), None
     try:
         before = state_at(timeline, node.record_uid, after=False)
         after = state_at(timeline, node.record_uid, after=True)
         with open_snapshots(timeline, session.home) as store:
             sides = Side(store=store, commit=before), Side(store=store, commit=after)
-            return tuple(differences(*sides, repositories=repositories)), None
+            return differences(*sides, repositories=full, limit=None if full else LISTED), None
     except DamagedError as error:
         return None, str(error)
 
@@ -184,10 +185,8 @@ def _tell_workspace(node: Node, *, full: bool, after: bool) -> None:
         say(f"  left out: {path}", style="note")
 
 
-def _tell_files(
-    node: Node, files: tuple[FileDifference, ...] | None, missing: str | None, *, full: bool
-) -> None:
-    from agentrewind.display_difference import file_lines
+def _tell_files(node: Node, files: Differences | None, missing: str | None, *, full: bool) -> None:
+    from agentrewind.display_difference import files_lines
 
     span = _span(node)
     if files is None:
@@ -195,8 +194,5 @@ def _tell_files(
         for change in span.diff_summary if span else ():
             say(f"  {change.status} {file_name(change.path)}")
         return
-    for each in files:
-        for text, style in file_lines(each, full=full):
-            say(text, style=style)
-    if span is not None and (inside := max(span.diff_total, len(span.diff_summary)) - len(files)) > 0:
-        say(f"and {counted(inside, 'path')} inside .git folders (--full shows them)", style="faint")
+    for text, style in files_lines(files, full=full):
+        say(text, style=style)

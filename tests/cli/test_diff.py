@@ -13,7 +13,7 @@ def test_two_nodes_of_a_run(told: Desk) -> None:
     assert [each["record_uid"] for each in document["nodes"]] == ["rec_000003", "rec_000011"]
     assert set(document["difference"]["fields"]) == {"answer", "tool_calls"}
     assert document["difference"]["messages"]["left"] == []
-    assert document["workspace"] == {"files": [], "repositories": 0, "missing": None}
+    assert document["workspace"] == {"files": [], "more": 0, "repositories": 0, "missing": None}
     after = told.json("diff", "last", "rec_000004", "rec_000012", "--after")["workspace"]["files"]
     assert [(each["status"], each["path"], each["lines"]) for each in after] == [
         ("A", "a.txt", ["@@ -0,0 +1 @@", "+one"])
@@ -105,6 +105,18 @@ def test_files_of_every_kind(desk: Desk) -> None:
     second = desk.call("show", "last", "rec_000004").stdout
     assert "  -x^M" in second
     assert "M run  (mode 0644 to 0755; +0 -0)" in second
+
+
+def test_of_very_many_files_the_first_are_compared(desk: Desk) -> None:
+    desk.json(
+        *desk.run_arguments(["sh for i in $(seq 1000 1250); do echo $i > f$i; done", "say done"]), code=1
+    )
+    some = desk.json("show", "last", "rec_000002")
+    assert (len(some["files"]), some["files_more"]) == (200, 51)
+    assert "and 51 more files (--full shows them)" in desk.call("show", "last", "rec_000002").stdout
+    assert len(desk.json("show", "last", "rec_000002", "--full")["files"]) == 251
+    between = desk.json("diff", "last", "rec_000001", "rec_000003")["workspace"]
+    assert (len(between["files"]), between["more"]) == (200, 51)
 
 
 def test_snapshots_that_are_gone_are_told(rewound: Desk) -> None:

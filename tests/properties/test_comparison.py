@@ -220,5 +220,8 @@ def test_snapshots_of_two_stores_differ_as_those_of_one(
         within = Side(store=left.store, commit=second)
         across = Side(store=right.store, commit=elsewhere)
         assert changes(before, across) == changes(before, within)
-        assert list(differences(before, across)) == list(differences(before, within))
+        assert differences(before, across) == differences(before, within)
+        few = differences(before, within, limit=1)
+        assert len(few.listed) + few.more == len(changes(before, within))
+        assert few.listed == differences(before, within).listed[:1]
         assert not changes(within, across)
