@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias, assert_never
@@ -128,14 +127,11 @@ class Lapsed:
 Line: TypeAlias = Entry | CallEnded | RestoreBegun | RestoreEnded | Lapsed
 
 
-def fold(lines: Iterable[Line]) -> dict[str, Entry]:
-    """The entries as they are now, in the order in which they were made."""
-    found: dict[str, Entry] = {}
-    for line in lines:
-        entry = line if isinstance(line, Entry) else found.get(line.id)
-        if entry is not None:  # else its own line is damaged, which the reader has named
-            found[line.id] = _with(entry, line)
-    return found
+def fold_in(entries: dict[str, Entry], line: Line) -> None:
+    """Bring the entries, in the order in which they were made, up to this line."""
+    entry = line if isinstance(line, Entry) else entries.get(line.id)
+    if entry is not None:  # else its own line is damaged, which the reader has named
+        entries[line.id] = _with(entry, line)
 
 
 def _with(entry: Entry, line: Line) -> Entry:

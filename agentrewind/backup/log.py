@@ -5,12 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentrewind.backup.entries import Entry, Line, fold
+from agentrewind.backup.entries import Entry, Line, fold_in
 from agentrewind.backup.entry_lines import FORMAT, read_line, write_line
 from agentrewind.clock import Clock
 from agentrewind.durable import make_directory, storage_error, sync_directory
@@ -31,6 +32,31 @@ class LogRead:
     damages: tuple[str, ...]
 
 
+@dataclass(slots=True)
+class _Known:
+    """What was read of the log so far; whole lines are never changed any more."""
+
+    offset: int = 0
+    number: int = 0
+    entries: dict[str, Entry] = field(default_factory=dict)
+    damages: list[str] = field(default_factory=list)
+
+    def take(self, data: bytes, path: str) -> None:
+        """Read on. Raises UnsupportedFormatError."""
+        for raw in data.splitlines(keepends=True):
+            try:
+                line = _decode(raw, first=self.number == 0)
+            except UnsupportedFormatError:
+                raise
+            except DamagedError as error:
+                line = None
+                self.damages.append(f"line {self.number + 1} of {path}: {error}")
+            self.number += 1
+            self.offset += len(raw)
+            if line is not None:
+                fold_in(self.entries, line)
+
+
 class BackupLog:
     """The log in a directory; it is made by the first `append`."""
 
@@ -38,6 +64,8 @@ class BackupLog:
         self._directory = directory
         self._path = directory / _NAME
         self._clock = clock
+        self._known = _Known()
+        self._reading = threading.Lock()
 
     def new_id(self) -> str:
         """A fresh id that sorts by time: `b20260131-080000-1f3a`."""
@@ -66,25 +94,23 @@ class BackupLog:
 
     def read(self) -> LogRead:
         """Every entry as it is now. Raises DamagedError where the file cannot be read at all."""
+        with self._reading:
+            return self._read_on()
+
+    def _read_on(self) -> LogRead:
         try:
-            data = self._path.read_bytes()
+            with self._path.open("rb") as file:
+                if os.fstat(file.fileno()).st_size < self._known.offset:
+                    self._known = _Known()  # another file stands in its place
+                file.seek(self._known.offset)
+                data = file.read()
         except FileNotFoundError:
+            self._known = _Known()
             return LogRead(entries={}, damages=())
         except OSError as error:
             raise DamagedError(f"{self._path} cannot be read: {error.strerror or error}") from error
-        lines: list[Line] = []
-        damages: list[str] = []
-        for number, raw in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
-            try:
-                line = _decode(raw, first=number == 1)
-            except UnsupportedFormatError:
-                raise
-            except DamagedError as error:
-                damages.append(f"line {number} of {self._path}: {error}")
-                continue
-            if line is not None:
-                lines.append(line)
-        return LogRead(entries=fold(lines), damages=tuple(damages))
+        self._known.take(data[: data.rfind(b"\n") + 1], str(self._path))
+        return LogRead(entries=dict(self._known.entries), damages=tuple(self._known.damages))
 
     def entry(self, name: str) -> Entry:
         """The entry of this id, of a unique beginning of one, or the newest restorable one for `last`.

@@ -44,9 +44,8 @@ class External:
         `by` names the occasion; told again under the same name, what was begun is not begun again.
         """
         entries = self.entries_of(nodes)
-        if not entries:
-            return []
-        return self._restore([entry.id for entry in entries if entry.run_id == self.run_id], by)
+        results = self._restore([entry.id for entry in entries], by) if entries else []
+        return results + self._unread()
 
     def bring_again(self, safeties: Sequence[str], *, by: str) -> list[JsonObject]:
         """Undo restores: what was there before them, by the entries that preserved it."""
@@ -60,10 +59,16 @@ class External:
             planned = self._restoring(store).plan(ids) if ids else []
         return [Result(entry=entry, state=entry.state, detail=lines).to_json() for entry, lines in planned]
 
-    @property
-    def damages(self) -> tuple[str, ...]:
-        """Lines of the backup log that cannot be read."""
-        return self._log.read().damages
+    def _unread(self) -> list[JsonObject]:
+        """A document that stands for lines which cannot be read: what they held is not brought back."""
+        damages = self._log.read().damages
+        if not damages:
+            return []
+        what = f"whatever {len(damages)} damaged line(s) of the backup log held"
+        state = State.NOT_RESTORABLE.value
+        return [
+            {"id": "", "what": what, "kind": "log", "state": state, "detail": list(damages), "safety": None}
+        ]
 
     @property
     def _log(self) -> BackupLog:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agentrewind.backup.entries import CallEnded, Entry, RestoreBegun, RestoreEnded, State
 from agentrewind.backup.kind import Captured
 from agentrewind.backup.log import BackupLog
+from agentrewind.backup.rewinding import External, told
 from agentrewind.backup.store import BackupStore
 from agentrewind.backup.values import Target, Tier
 from agentrewind.clock import SystemClock
@@ -113,6 +114,32 @@ def test_an_altered_line_is_named_and_the_others_are_read(tmp_path: Path) -> Non
     assert len(found.damages) == 1
     assert "line 2" in found.damages[0]
     assert "checksum" in found.damages[0]
+
+
+def test_what_another_process_appends_is_read_on(tmp_path: Path) -> None:
+    log, other = BackupLog(tmp_path, SystemClock()), BackupLog(tmp_path, SystemClock())
+    one, two = entry(log), entry(log)
+    log.append(one)
+    assert list(other.read().entries) == [one.id]
+    log.append(two)
+    log.append(CallEnded(id=one.id, fingerprint="f1"))
+    assert other.read() == BackupLog(tmp_path, SystemClock()).read()
+    assert other.entry(one.id).after == "f1"
+    log._path.unlink()
+    assert other.read().entries == {}
+
+
+def test_a_rewind_says_that_lines_could_not_be_read(tmp_path: Path) -> None:
+    log = BackupLog(tmp_path / "backup", SystemClock())
+    log.append(entry(log))
+    log.append(entry(log))
+    log._path.write_bytes(log._path.read_bytes().replace(b'"rm x"', b'"rm y"', 1))
+    external = External(
+        home=tmp_path, run_id="other", workspace=tmp_path, environment={}, clock=SystemClock()
+    )
+    found = external.take_back(["rec_000001"], by="rewind")
+    assert [(each["kind"], each["state"]) for each in found] == [("log", "not restorable")]
+    assert "1 damaged line(s) of the backup log" in "".join(told(found))
 
 
 def test_a_newer_format_is_refused_by_number(tmp_path: Path) -> None:
