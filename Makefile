@@ -26,6 +26,7 @@ check:           ## linters, types, direction of imports, generated documents
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/mypy examples benchmarks
 	.venv/bin/lint-imports
 	.venv/bin/python scripts/cli_reference.py --check
 

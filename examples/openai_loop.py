@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import openai
 
 BASH = {"name": "bash", "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}
-client = openai.OpenAI()
+client: Any = openai.OpenAI()
 messages = [{"role": "system", "content": "You work in a shell."}, {"role": "user", "content": sys.argv[1]}]
 while True:
     answer = client.chat.completions.create(

@@ -3,9 +3,11 @@
 `agentrewind run --workspace DIR -- python examples/openai_loop_rewind.py TASK`
 """
 
+import functools
 import json
 import subprocess
 import sys
+from typing import Any
 
 import openai
 
@@ -14,7 +16,7 @@ import agentrewind
 BASH = {"name": "bash", "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}
 TOOLS = [{"type": "function", "function": BASH}, *agentrewind.rewind_tools("openai")]  # 1
 SYSTEM = "You work in a shell.\n" + agentrewind.rewind_guidance()  # 2
-client = openai.OpenAI()
+client: Any = openai.OpenAI()
 messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": sys.argv[1]}]
 
 
@@ -30,7 +32,7 @@ while True:
     for call in message.tool_calls or []:
         arguments = json.loads(call.function.arguments)
         result = agentrewind.call_tool(  # 3
-            call.function.name, arguments, lambda arguments=arguments: bash(**arguments), tool_call_id=call.id
+            call.function.name, arguments, functools.partial(bash, **arguments), tool_call_id=call.id
         )
         messages.append({"role": "tool", "tool_call_id": call.id, "content": str(result)})
     if not message.tool_calls:

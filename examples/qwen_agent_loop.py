@@ -24,7 +24,7 @@ class Bash(BaseTool):
         "required": ["command"],
     }
 
-    def call(self, params, **_):
+    def call(self, params: str, **_: object) -> str:
         done = subprocess.run(["bash", "-c", json.loads(params)["command"]], capture_output=True, text=True)
         return done.stdout + done.stderr
 
