@@ -74,7 +74,8 @@ _DOCUMENTS = {
     "undo": "The fields of `restore`; `undone` says what was taken back.",
     "backup explain": "`read_only`, `tier`, `rules`, `targets` (each `kind`, `name`, `captures`, `restore`), "
     "`uncovered`, `untried`, `reason`.",
-    "backup install": "`changes` (each `path`, `diff`), `done` (false on a dry run), `copies` (paths).",
+    "backup install": "`changes` (each `path`, `diff`), `done` (false on a dry run), `copies` (paths), "
+    "`note` (what is left to do).",
     "backup uninstall": "The fields of `backup install`.",
     "backup rules": "An array of rules with the fields of their file and `source`.",
     "gc": "`size_before`, `size_after` (bytes), `runs_dropped`, `objects_dropped`, `swept`, `busy`, "

@@ -108,10 +108,11 @@ def install(
     A copy of the file as it was is kept beside it; `uninstall` takes the hook out again. Installing once
     more replaces the options.
     """
-    from agentrewind.backup.hosts.installing import install_changes
+    from agentrewind.backup.hosts.installing import NOTES, install_changes
 
     words = _words(on_failure, on_unknown, trigger, workspace)
-    _carry_out(install_changes(harness, _home(session), words), dry_run=dry_run, as_json=as_json)
+    note = NOTES.get(harness, "")
+    _carry_out(install_changes(harness, _home(session), words), note, dry_run=dry_run, as_json=as_json)
 
 
 @click.command("uninstall")
@@ -123,7 +124,7 @@ def uninstall(session: Session, *, harness: str, dry_run: bool, as_json: bool) -
     """Take the hook out of the user's settings of HARNESS, and nothing else."""
     from agentrewind.backup.hosts.installing import uninstall_changes
 
-    _carry_out(uninstall_changes(harness, _home(session)), dry_run=dry_run, as_json=as_json)
+    _carry_out(uninstall_changes(harness, _home(session)), "", dry_run=dry_run, as_json=as_json)
 
 
 def _words(on_failure: str, on_unknown: str, trigger: str, workspace: Path | None) -> tuple[str, ...]:
@@ -137,7 +138,7 @@ def _home(session: Session) -> Path:
     return session.user_home
 
 
-def _carry_out(changes: list[Change], *, dry_run: bool, as_json: bool) -> None:
+def _carry_out(changes: list[Change], note: str, *, dry_run: bool, as_json: bool) -> None:
     from agentrewind.backup.hosts.installing import apply
 
     wanted = [change for change in changes if not change.empty]
@@ -151,6 +152,7 @@ def _carry_out(changes: list[Change], *, dry_run: bool, as_json: bool) -> None:
                 "changes": [{"path": str(each.path), "diff": each.shown()} for each in wanted],
                 "done": not dry_run,
                 "copies": [str(path) for path in kept],
+                "note": note,
             }
         )
         return
@@ -160,3 +162,5 @@ def _carry_out(changes: list[Change], *, dry_run: bool, as_json: bool) -> None:
         say("nothing was changed", style="faint")
     for path in kept:
         say(f"as it was: {path}", style="faint")
+    if note:
+        say(note, style="note")

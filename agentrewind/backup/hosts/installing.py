@@ -83,6 +83,17 @@ _FILES = {
 }
 
 
+NOTES = {
+    "codex": "Codex runs a hook only once you have trusted it: start codex, and approve it under /hooks. "
+    "Until then calls run without it, and `codex exec` says nothing of that.",
+    "hermes": "Hermes asks for your consent at a terminal before it runs a hook for the first time.",
+    "openhands": "OpenHands reads the hooks of a repository: copy or link the file to .openhands/hooks.json "
+    "there.",
+    "openclaw": "OpenClaw loads a plugin once it is enabled: openclaw plugins enable agentrewind.",
+}
+"""What is left to the person after installing."""
+
+
 def command_of(harness: str, options: Sequence[str], deadline: int) -> list[str]:
     """The words with which a harness starts its hook: this interpreter and the client, by path."""
     words = [sys.executable, "-I", "-S", str(Path(client.__file__)), harness, *options]
