@@ -16,6 +16,8 @@ from agentrewind.file_comparison import Form, Version, as_text, split_lines
 ALIKE = 0.6
 """From this share of equal lines on a file that appears is taken for one that disappears, renamed."""
 
+_AFFORDABLE = 10_000_000
+
 
 class Looks(Protocol):
     """Looks into the states of a path by their place in it."""
@@ -122,10 +124,27 @@ def _rewritten(lines: list[Origin], version: Version, place: int) -> list[Origin
         return []
     now = split_lines((version.data or b"").decode())
     old = [line.text for line in lines]
-    made: list[Origin] = []
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, now, autojunk=False).get_opcodes():
-        made += lines[a:b] if tag == "equal" else [Origin(text=text, place=place) for text in now[c:d]]
-    return made
+    head = _equal(old, now)
+    tail = _equal(old[head:][::-1], now[head:][::-1])
+    inner_old, inner_now = old[head : len(old) - tail], now[head : len(now) - tail]
+    # exact as long as that is affordable: its time grows with the product where lines repeat
+    hasty = len(inner_old) * len(inner_now) > _AFFORDABLE
+    matcher = difflib.SequenceMatcher(None, inner_old, inner_now, autojunk=hasty)
+    made = lines[:head]
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag == "equal":
+            made += lines[head + a : head + b]
+        else:
+            made += [Origin(text=text, place=place) for text in inner_now[c:d]]
+    return made + lines[len(lines) - tail :]
+
+
+def _equal(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines at the beginning are the same."""
+    for place, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return place
+    return min(len(one), len(other))
 
 
 def _renamed(looks: Looks, version: Version | None, place: int) -> bytes | None:
@@ -148,4 +167,7 @@ def _alike(old: Version | None, now: Version) -> float:
     if form_of(old) is not Form.TEXT or form_of(now) is not Form.TEXT:
         return 0.0
     before, after = split_lines(old.data.decode()), split_lines(now.data.decode())
-    return difflib.SequenceMatcher(None, before, after).ratio()
+    matcher = difflib.SequenceMatcher(None, before, after)
+    if min(matcher.real_quick_ratio(), matcher.quick_ratio()) < ALIKE:
+        return 0.0
+    return matcher.ratio()
