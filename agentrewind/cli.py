@@ -43,11 +43,15 @@ COMMANDS = {
     "replay": ("agentrewind.commands.replay:replay", "Run a run again with no provider and no tool."),
     "keep": ("agentrewind.commands.keep:keep", "Keep a run in a repository, as a test of the agent's code."),
     "fork": ("agentrewind.commands.fork:fork", "Go on live from a node, with something changed."),
+    "shell": ("agentrewind.commands.shell:shell", "Open a shell in a copy of the workspace at a node."),
     "restore": ("agentrewind.commands.restore:restore", "Bring back the files of a node."),
     "undo": ("agentrewind.commands.undo:undo", "Take back the last restore or rewind."),
     "backup": ("agentrewind.commands.backup:backup", "Preserve external state before calls, and restore it."),
+    "export": ("agentrewind.commands.export:export", "Write a run into a file, to carry or for other tools."),
+    "import": ("agentrewind.commands.import_:import_", "Bring a run that was exported into the store."),
     "gc": ("agentrewind.commands.gc:gc", "Make room: drop what no kept run names."),
     "verify": ("agentrewind.commands.verify:verify", "Check that logs and snapshots are whole."),
+    "doctor": ("agentrewind.commands.doctor:doctor", "Check what this machine has, and say what to install."),
 }
 """Name, where it is, and its short help, which stands here so that `--help` imports none of them."""
 
