@@ -169,7 +169,7 @@ class Restoring:
         assert entry.captured is not None
         context = self.context(entry)
         # durable before anything is touched: what is killed from here on is never begun again by itself
-        self.log.append(RestoreBegun(id=entry.id, by=by, safety=safety.id, at=self.clock.now()))
+        self.log.append(safety, RestoreBegun(id=entry.id, by=by, safety=safety.id, at=self.clock.now()))
         try:
             outcome = kind.restore(entry.target, entry.captured, self.store, context)
         except (AgentRewindError, OSError) as error:
@@ -190,7 +190,7 @@ class Restoring:
         if kind.fingerprint(entry.target, context) != now:
             raise CaptureError("it changed while it was being preserved")
         self.store.settle()
-        safety = Entry(
+        return Entry(
             id=self.log.new_id(),
             at=self.clock.now(),
             run_id=entry.run_id,
@@ -207,8 +207,6 @@ class Restoring:
             before=now,
             undoes=entry.id,
         )
-        self.log.append(safety)
-        return safety
 
     def _end(
         self,
