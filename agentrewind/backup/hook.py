@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,6 +21,12 @@ from agentrewind.identity import canonical_bytes
 from agentrewind.records import Json, JsonObject
 
 _SHOWN = 400
+_CREDENTIALS = (
+    re.compile(r"(://[^/\s:@'\"]*:)[^@/\s'\"]+(?=@)"),
+    re.compile(r"(?i)(\b\w*(?:password|passwd|token|secret|api_?key)\w*=)[^\s'\"&]+"),
+    re.compile(r"(?i)(--?(?:password|passwd|token|secret|api-?key)[ =])[^\s'\"]+"),
+)
+"""What looks like one in a command; the entry needs none of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,4 +239,6 @@ def shown(arguments: Json) -> str:
         command = arguments.get("command", arguments.get("cmd"))
         text = command if isinstance(command, str) and len(arguments) <= 2 else ""
     text = text or canonical_bytes(arguments).decode()
+    for pattern in _CREDENTIALS:
+        text = pattern.sub(r"\g<1>…", text)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -174,13 +174,13 @@ class Restoring:
             outcome = kind.restore(entry.target, entry.captured, self.store, context)
         except (AgentRewindError, OSError) as error:
             outcome = Outcome(restored=(), missing=(str(error),))
-        fingerprint = kind.fingerprint(entry.target, context)
-        if not outcome.missing and fingerprint != entry.before:
-            outcome = Outcome(
-                restored=outcome.restored,
-                missing=("it does not compare equal to what was preserved",),
-                notes=outcome.notes,
-            )
+        try:
+            fingerprint = kind.fingerprint(entry.target, context)
+            unequal = "" if fingerprint == entry.before else "it does not compare equal to what was preserved"
+        except (AgentRewindError, OSError) as error:
+            fingerprint, unequal = "", f"what came of it cannot be told: {error}"
+        if unequal and not outcome.missing:
+            outcome = replace(outcome, missing=(unequal,))
         return self._end(entry, by, outcome, safety=safety, fingerprint=fingerprint)
 
     def _safety(self, entry: Entry, kind: Kind, context: Context, now: str) -> Entry:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from agentrewind.backup.briefing import BRIEFING, TAG, is_tagged
 from agentrewind.backup.entries import State
+from agentrewind.backup.hook import shown
 from agentrewind.backup.policy import BackupPolicy, Mode, OnFailure, OnUnknown, Trigger
 from agentrewind.backup.values import ToolCall
 from tests.backup.bench import Bench
@@ -64,6 +67,22 @@ def test_a_native_tool_is_preserved_for_by_its_path(bench: Bench) -> None:
     assert entry.name == str(path)
     bench.take_back()
     assert path.read_text() == "one\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        ("psql postgres://ann:s3cr3t@db/shop -c 'DELETE FROM x'", "psql postgres://ann:…@db/shop -c"),
+        ("PGPASSWORD=s3cr3t psql", "PGPASSWORD=… psql"),
+        ("mysql --password=s3cr3t shop", "--password=… shop"),
+        ("tool --token s3cr3t", "--token …"),
+        ("curl 'https://x.invalid/?api_key=s3cr3t&n=1'", "api_key=…&n=1"),
+    ],
+)
+def test_no_credential_of_a_command_is_in_its_entry(command: str, kept: str) -> None:
+    text = shown({"command": command})
+    assert "s3cr3t" not in text
+    assert kept in text
 
 
 def test_policies_are_inverted_by_their_json() -> None:
