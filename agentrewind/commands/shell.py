@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 
-from agentrewind.commands.output import say
+from agentrewind.commands.output import emit, json_option, say
 from agentrewind.commands.session import Session
+from agentrewind.errors import UsageError
 
 
 @click.command("shell")
@@ -18,8 +19,11 @@ from agentrewind.commands.session import Session
 @click.argument("node", metavar="NODE")
 @click.option("--after", is_flag=True, help="The state after the node instead of before it.")
 @click.option("--command", "-c", metavar="TEXT", help="Run this instead of an interactive shell.")
+@json_option
 @click.pass_context
-def shell(context: click.Context, /, *, run: str, node: str, after: bool, command: str | None) -> None:
+def shell(
+    context: click.Context, /, *, run: str, node: str, after: bool, command: str | None, as_json: bool
+) -> None:
     """Open a shell where the workspace is as it was at NODE.
 
     It is a copy, seen at the recorded path where the system allows that, and gone when the shell ends. Your
@@ -31,6 +35,8 @@ def shell(context: click.Context, /, *, run: str, node: str, after: bool, comman
     from agentrewind.workspace.restore import restore_into
 
     session: Session = context.obj
+    if as_json and command is None:
+        raise UsageError("--json tells what a command gave; it needs --command")
     timeline = session.open_run(run).timeline()
     commit = state_at(timeline, node, after=after)
     root = declared_root(timeline)
@@ -52,6 +58,11 @@ def shell(context: click.Context, /, *, run: str, node: str, after: bool, comman
             [*enclosure, str(scratch), str(root), *words] if there else words,
             cwd=None if there else scratch,
             env={**session.environment, "AGENTREWIND_SHELL": f"{timeline.header.run_id} {node}"},
+            stdout=subprocess.PIPE if as_json else None,
+            stderr=subprocess.STDOUT if as_json else None,
             check=False,
         )
+    if as_json:
+        output = done.stdout.decode("utf-8", "backslashreplace")
+        emit({"exit_code": done.returncode, "output": output, "at_recorded_path": there})
     context.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
