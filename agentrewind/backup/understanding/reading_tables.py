@@ -47,7 +47,7 @@ DENIED = {
     "fd": _denied("-x -X --exec --exec-batch"),
     "fdfind": _denied("-x -X --exec --exec-batch"),
     "tree": _denied("-o -R --output"),
-    "file": _denied("-C --compile"),
+    "file": _denied("-C --compile -p --preserve-date"),
     "hostname": _denied("-F -b --file --boot", operands=0),
     "hostnamectl": _denied(operands=1, shape="status"),
     "timedatectl": _denied(operands=1, shape="status|show|list-timezones"),

@@ -1,4 +1,4 @@
-"""A server that speaks as Anthropic's and OpenAI's models do and asks for one shell command after another."""
+"""A server that speaks as the models of three providers do and asks for one shell command after another."""
 
 from __future__ import annotations
 
@@ -56,8 +56,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._responses(asked)
         elif self.path.startswith("/v1/messages") and "count_tokens" not in self.path:
             self._messages(asked)
+        elif "generateContent" in self.path or "streamGenerateContent" in self.path:
+            self._contents(asked)
         else:
-            self._document({"input_tokens": 1})
+            self._document({"input_tokens": 1, "totalTokens": 1})
 
     def _next(self, results: list[str]) -> str | None:
         self.script.results = results
@@ -120,6 +122,23 @@ class _Handler(BaseHTTPRequestHandler):
             {"type": "response.completed", "response": {"id": "r", "usage": usage}},
         )
 
+    def _contents(self, asked: dict[str, Any]) -> None:
+        declared = [each for tool in asked.get("tools", []) for each in tool.get("functionDeclarations", [])]
+        parts = [part for content in asked.get("contents", []) for part in content.get("parts", [])]
+        command = None
+        if any(each["name"] == "run_shell_command" for each in declared):
+            found = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
+            command = self._next([str(each) for each in found])
+        part: dict[str, Any] = {"text": "done"}
+        if command is not None:
+            part = {"functionCall": {"name": "run_shell_command", "args": {"command": command}}}
+        candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+        document = {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 1, "totalTokenCount": 2}}
+        if "stream" in self.path:
+            self._stream(document)
+        else:
+            self._document(document)
+
     def _document(self, document: dict[str, Any]) -> None:
         data = json.dumps(document).encode()
         self.send_response(200)
@@ -135,7 +154,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("connection", "close")
         self.end_headers()
         for event in events:
-            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+            name = f"event: {event['type']}\n" if "type" in event else ""
+            self.wfile.write(f"{name}data: {json.dumps(event)}\n\n".encode())
         self.close_connection = True
 
 

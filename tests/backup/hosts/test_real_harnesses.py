@@ -1,7 +1,8 @@
-"""Claude Code and Codex themselves with the hook, against a scripted model; where they are installed."""
+"""Claude Code, Codex and Gemini CLI themselves with the hook, against a scripted model; where installed."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -38,9 +39,27 @@ def _codex(place: Place, url: str) -> tuple[list[str], dict[str, str]]:
     return [*words, "--dangerously-bypass-hook-trust", "go"], {"SCRIPTED_KEY": "none"}
 
 
+def _gemini_cli(place: Place, url: str) -> tuple[list[str], dict[str, str]]:
+    settings = place.base / "home" / ".gemini" / "settings.json"
+    document = json.loads(settings.read_text("utf-8"))
+    document["security"] = {"auth": {"selectedType": "gemini-api-key"}}
+    settings.write_text(json.dumps(document), encoding="utf-8")
+    words = ["gemini", "--yolo", "-m", "gemini-2.5-flash", "-p", "go"]
+    return words, {
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GEMINI_API_KEY": "none",
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("harness", "program", "started"), [("claude-code", "claude", _claude_code), ("codex", "codex", _codex)]
+    ("harness", "program", "started"),
+    [
+        ("claude-code", "claude", _claude_code),
+        ("codex", "codex", _codex),
+        ("gemini-cli", "gemini", _gemini_cli),
+    ],
 )
 def test_a_real_harness_preserves_stops_and_passes(
     harness: str, program: str, started: object, place: Place, tmp_path: Path
