@@ -94,8 +94,16 @@ _READERS = frozenset(
         "final_answer",
         "submit",
         "task_tracker",
-        "update_topic write_todos enter_plan_mode exit_plan_mode ask_user list_background_processes
-    read_background_output request_user_input get_goal backtrack_candidates",
+        "update_topic",
+        "write_todos",
+        "enter_plan_mode",
+        "exit_plan_mode",
+        "ask_user",
+        "list_background_processes",
+        "read_background_output",
+        "request_user_input",
+        "get_goal",
+        "backtrack_candidates",
         "backtrack_commit",
     ]
 )
