@@ -154,14 +154,15 @@ function addressOf(key) {
 }
 
 let asked = 0;
-async function show(key, { push = true, open = true } = {}) {
+async function show(key, { push = true, step = false } = {}) {
   picked = key;
   showPicked();
   rowOf(key)?.scrollIntoView({ block: "nearest" });
   const mine = ++asked;
-  if (push) history.pushState({ key }, "", key ? addressOf(key) : (body.dataset.query ? `${here}?${body.dataset.query}` : here));
+  // stepping through rows with a key is no way that anybody would want to go back, row by row
+  if (push) history[step ? "replaceState" : "pushState"]({ key }, "", key ? addressOf(key) : (body.dataset.query ? `${here}?${body.dataset.query}` : here));
   if (!key) { body.classList.remove("open"); return; }
-  if (open) body.classList.add("open");
+  body.classList.add("open");
   let found;
   try {
     found = parsed(await fetchText(`${here}/pane?node=${encodeURIComponent(key)}`));
@@ -189,7 +190,17 @@ function showSoon(key) {
   rowOf(key)?.scrollIntoView({ block: "nearest" });
   clearTimeout(timer);
   const wide = matchMedia("(min-width: 861px)").matches;
-  timer = setTimeout(() => { if (wide) show(key); }, 90);
+  timer = setTimeout(() => { if (wide) show(key, { step: true }); }, 90);
+}
+
+// a run under way may put another chunk in the place of one that is being fetched
+async function loaded(choose) {
+  for (let tries = 0; tries < 5; tries++) {
+    const chunk = choose();
+    if (!chunk?.matches(".waiting")) return chunk;
+    await loadChunk(chunk);
+  }
+  return choose();
 }
 
 async function step(by) {
@@ -201,16 +212,15 @@ async function step(by) {
   }
   let next = by > 0 ? row.nextElementSibling : row.previousElementSibling;
   if (!next) {
-    let chunk = by > 0 ? row.parentElement.nextElementSibling : row.parentElement.previousElementSibling;
-    if (chunk?.matches(".waiting")) chunk = await loadChunk(chunk);
+    const from = Number(row.parentElement.dataset.from) + by * CHUNK;
+    const chunk = await loaded(() => chunks().find((each) => Number(each.dataset.from) === from));
     next = by > 0 ? chunk?.firstElementChild : chunk?.lastElementChild;
   }
   if (next) showSoon(next.dataset.key);
 }
 
 async function edge(last) {
-  let chunk = chunks().at(last ? -1 : 0);
-  if (chunk?.matches(".waiting")) chunk = await loadChunk(chunk);
+  const chunk = await loaded(() => chunks().at(last ? -1 : 0));
   const row = last ? chunk?.lastElementChild : chunk?.firstElementChild;
   if (row) showSoon(row.dataset.key);
 }
@@ -219,8 +229,7 @@ async function edge(last) {
 async function reveal(link) {
   if (rowOf(link.dataset.key) || body.dataset.query || !link.dataset.row) return;
   const from = Math.floor(Number(link.dataset.row) / CHUNK) * CHUNK;
-  const place = chunks().find((each) => Number(each.dataset.from) === from);
-  if (place?.matches(".waiting")) await loadChunk(place);
+  await loaded(() => chunks().find((each) => Number(each.dataset.from) === from));
 }
 
 async function goTo(link) {
@@ -368,17 +377,27 @@ async function refreshRows(fresh) {
 }
 
 if (rows) {
-  const source = new EventSource(`${here}/live?version=${encodeURIComponent(body.dataset.version)}`);
+  let source = null;
   let again = "";
-  let at_work = false;
-  source.addEventListener("message", async (event) => {
+  let atWork = false;
+  const heard = async (event) => {
     again = event.data;
-    if (at_work) return;
-    at_work = true;
+    if (atWork) return;
+    atWork = true;
     try {
       while (again && again !== body.dataset.version) await refresh(again);
     } catch { /* the next change tries again */ }
-    at_work = false;
-  });
-  addEventListener("pagehide", () => source.close());
+    atWork = false;
+  };
+  // a browser opens few connections to one server, and tabs that nobody looks at need none
+  const listen = () => {
+    source?.close();
+    source = null;
+    if (document.hidden) return;
+    source = new EventSource(`${here}/live?version=${encodeURIComponent(body.dataset.version)}`);
+    source.addEventListener("message", heard);
+  };
+  document.addEventListener("visibilitychange", listen);
+  addEventListener("pagehide", () => source?.close());
+  listen();
 }
