@@ -42,16 +42,19 @@ def _call(desk: Desk, name: str, given: list[str], run: str, node: str = "") -> 
     return done
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+ALL = {**COMMANDS, "undo": ["RUN"], "verify": ["RUN"], "run": ["--resume", "RUN"]}
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_an_unknown_run_names_the_nearest(told: Desk, name: str) -> None:
     run_id = told.only_run().run_id
     for wrong in (run_id[:-1] + "x", run_id.replace("-", "_")):
-        done = _call(told, name, COMMANDS[name], wrong)
+        done = _call(told, name, ALL[name], wrong)
         assert done.returncode == 2
         assert run_id in done.stderr
         assert done.stderr.count("\n") == 1
     for odd in ("", "../runs", "/", "\x1b[31m"):
-        done = _call(told, name, COMMANDS[name], odd)
+        done = _call(told, name, ALL[name], odd)
         assert done.returncode == 2
         assert "\x1b" not in done.stderr
 
