@@ -44,7 +44,7 @@ def test_a_try_needs_nothing_of_the_machine_that_ordered_it(
 
 @needs_ray
 def test_ray_gives_the_same_results_though_a_worker_is_killed(tasks: Path, tmp_path: Path) -> None:
-    plan = write_plan(tmp_path, tasks, strategies=["continue", "rewind"])
+    plan = write_plan(tmp_path, tasks, strategies=["rewind"])
     local, out = tmp_path / "local", tmp_path / "ray"
     assert runner("batch", plan, "--out", local).returncode == 0
     driver = start("batch", plan, "--out", out, "--executor", "ray")
@@ -52,7 +52,7 @@ def test_ray_gives_the_same_results_though_a_worker_is_killed(tasks: Path, tmp_p
     said, _ = driver.communicate(timeout=240)
     assert driver.returncode == 0, said
     assert "the worker was lost" in said
-    assert sorted(each.tries for each in load_results(out)) == [1, 2]
+    assert [each.tries for each in load_results(out)] == [2]
     on_ray, here = results(out), results(local)
     assert {name: timeless(each) for name, each in on_ray.items()} == {
         name: timeless(each) for name, each in here.items()

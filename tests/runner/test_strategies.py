@@ -182,9 +182,9 @@ def test_a_finished_campaign_takes_no_cells_under_other_conditions(out: Path, ta
 
 
 def test_regrading_an_unchanged_task_changes_nothing(out: Path, found: dict[str, Result]) -> None:
-    cells = [found["rewind"].cell.id, found["continue"].cell.id, found["recovery-rewind"].cell.id]
+    cells = [found["rewind"].cell.id, found["recovery-rewind"].cell.id]
     ended = runner("regrade", out, *cells, "--progress")
-    assert "3 cells graded, 0 results changed" in ended.stdout, ended.stdout + ended.stderr
+    assert "2 cells graded, 0 results changed" in ended.stdout, ended.stdout + ended.stderr
     again = {name.partition("/")[0]: result for name, result in results(out).items()}
     assert {name: timeless(each) for name, each in again.items()} == {
         name: timeless(each) for name, each in found.items()
