@@ -10,10 +10,11 @@ from agentrewind.errors import AgentRewindError
 from mettlebench.errors import MettleBenchError
 from mettlebench.tree import remove_tree
 from runner.assemble import assemble
+from runner.machine import Machine
 from runner.order import Order
 from runner.result import Result
 from runner.result_form import save_result
-from runner.trial import WORKSPACE, InfrastructureError, Machine, run_trial
+from runner.trial import WORKSPACE, InfrastructureError, run_trial
 
 FAILURE_FILE = "failure.json"
 """Why a try came to no result: `reason`, `clean`, and whether another try makes sense (`again`)."""

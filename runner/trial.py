@@ -6,12 +6,11 @@ be run again. What the agent does wrong is a result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentrewind.clock import Clock
 from agentrewind.errors import AgentRewindError, HarnessError, UsageError
 from agentrewind.options import REPEATED_FAILURES, Ablation, RunOptions
 from agentrewind.options import Strategy as RunStrategy
@@ -31,6 +30,7 @@ from runner import check, experiences
 from runner.agent_shell import STUCK_FILE
 from runner.cell import SIMULATED, Strategy
 from runner.harnesses import harness_settings
+from runner.machine import Machine
 from runner.order import Order, Price, shell_settings
 from runner.prices import price_of
 from runner.recovery import begin_recovery
@@ -58,15 +58,6 @@ class InfrastructureError(HarnessError):
     def __init__(self, message: str, *, clean: bool = True) -> None:
         self.clean = clean
         super().__init__(message)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """What a trial is given: environment of the agent process, clock, where to tell what goes on."""
-
-    environment: Mapping[str, str]
-    clock: Clock
-    tell: Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from agentrewind.clock import Clock
-from runner.trial import Machine
+from runner.machine import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
