@@ -1,5 +1,5 @@
 # Each target sets up what it needs: a virtual environment in .venv and, as root, Debian packages.
-.PHONY: demo test check bench soak clean
+.PHONY: demo test check bench bench-backup soak clean
 
 # what the tests need: every harness and client, a sandbox for the benchmark's evaluators, a browser for
 # the viewer, and the services whose state is lost and brought back
@@ -33,6 +33,10 @@ check:           ## linters, types, direction of imports, generated documents
 bench:           ## measure snapshots and restores against git, and write docs/benchmarks.md
 	@scripts/setup mini,dev
 	.venv/bin/python benchmarks/workspace.py --sizes 1000,10000 --write docs/benchmarks.md $(ARGS)
+
+bench-backup:    ## measure how much of a lost state comes back, per tool, and write docs/backup.md
+	@scripts/setup $(TESTED) $(DEBIAN)
+	PYTHONPATH=. .venv/bin/python benchmarks/backup.py --write docs/backup.md
 
 soak:            ## the property tests, thousands of cases
 	@scripts/setup $(TESTED) $(DEBIAN)
