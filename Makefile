@@ -3,7 +3,7 @@
 
 # what the tests need: every harness and client, a sandbox for the benchmark's evaluators, a browser for
 # the viewer, and the services whose state is lost and brought back
-TESTED := mini,smolagents,qwen,langchain,clients,backup,view,bench,dev
+TESTED := mini,smolagents,qwen,langchain,clients,backup,view,bench,ray,dev
 DEBIAN := git bubblewrap sqlite3 patch openssl chromium=chromium postgresql dovecot-imapd cron=crontab \
 	kubernetes-client=kubectl
 
