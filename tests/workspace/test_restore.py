@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import stat
 from pathlib import Path
@@ -263,6 +264,33 @@ def test_repositories_come_back_with_index_stash_reflog_and_all(tmp_path: Path) 
         }
         stage.workspace.restore(after)
         assert differences(manifest(root), changed) == []
+
+
+def test_a_submodule_comes_back_with_its_repository(tmp_path: Path) -> None:
+    """Its repository lies in that of the project, and a file stands where its `.git` would be."""
+    library = tmp_path / "library"
+    library.mkdir()
+    git(library, "init", "-q")
+    git(library, "commit", "-q", "--allow-empty", "-m", "first")
+    with staged(tmp_path) as stage:
+        git(stage.root, "init", "-q")
+        git(stage.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "vendor")
+        git(stage.root, "commit", "-q", "-m", "with a submodule")
+        inner = stage.root / "vendor"
+        head = git(inner, "rev-parse", "HEAD")
+        before, expected = CommitId(stage.take()), manifest(stage.root)
+        git(inner, "commit", "-q", "--allow-empty", "-m", "by the agent")
+        (inner / "new").write_text("new")
+        stage.take()
+        git(stage.root, "submodule", "deinit", "-q", "-f", "vendor")
+        shutil.rmtree(stage.root / ".git" / "modules")
+        after, gone = CommitId(stage.take()), manifest(stage.root)
+        stage.workspace.restore(before)
+        assert differences(manifest(stage.root), expected) == []
+        assert git(inner, "rev-parse", "HEAD") == head
+        assert git(inner, "fsck") == ""
+        stage.workspace.restore(after)
+        assert differences(manifest(stage.root), gone) == []
 
 
 def test_with_repositories_switched_off_git_is_left_alone(tmp_path: Path) -> None:
