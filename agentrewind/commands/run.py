@@ -35,7 +35,7 @@ _NEEDED = ("harness", "model", "workspace", "task")
 @click.option("--model", metavar="MODEL", help="Model name as the harness's client takes it.")
 @click.option("--workspace", metavar="DIR", type=click.Path(path_type=Path), help="Where the agent works.")
 @click.option("--task", metavar="TEXT|@FILE", help="What the agent is to do, or a file that says it.")
-@click.option("--check", metavar="CMD", help="Validates each submission; exit 0 accepts.")
+@click.option("--check", metavar="CMD", help="Validates each submission; exit 0 accepts, 125: cannot judge.")
 @click.option(
     "--strategy",
     type=click.Choice(["rewind", "continue"]),
