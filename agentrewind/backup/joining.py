@@ -47,17 +47,19 @@ def open_backups(
         clock=clock,
         context=Context(cwd=here, env=environment, home=user_home(environment), workspace=workspace),
         run_id=run_id,
-        covers=_covers(policy, clock, request),
+        covers=_covers(policy, clock, request, home),
     )
 
 
-def _covers(policy: BackupPolicy, clock: Clock, request: str) -> Covers | None:
+def _covers(policy: BackupPolicy, clock: Clock, request: str, home: Path) -> Covers | None:
     if not policy.model:
         return None
     from agentrewind.backup.assistant.covering import ModelCovers
     from agentrewind.backup.assistant.model import LitellmModel
 
-    return ModelCovers(policy=policy, model=LitellmModel(policy.model), clock=clock, request=request)
+    return ModelCovers(
+        policy=policy, model=LitellmModel(policy.model), clock=clock, request=request, home=home
+    )
 
 
 def check_ready(home: Path) -> None:

@@ -45,6 +45,14 @@ class OnUnknown(StrEnum):
     BLOCK = "block"
 
 
+class Reflect(StrEnum):
+    """Whether what a subagent did becomes a rule (paper, Algorithm 2)."""
+
+    OFF = "off"
+    PROPOSE = "propose"
+    AUTO = "auto"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupPolicy:
     """The backup options of a run.
@@ -57,6 +65,7 @@ class BackupPolicy:
     mode: Mode = Mode.FULL
     words: str = ""
     model: str = ""
+    reflect: Reflect = Reflect.OFF
     trigger: Trigger = Trigger.ALL
     on_failure: OnFailure = OnFailure.BLOCK
     on_unknown: OnUnknown = OnUnknown.RUN
@@ -67,6 +76,7 @@ class BackupPolicy:
             "mode": self.mode.value,
             "words": self.words,
             "model": self.model,
+            "reflect": self.reflect.value,
             "trigger": self.trigger.value,
             "on_failure": self.on_failure.value,
             "on_unknown": self.on_unknown.value,
@@ -79,6 +89,7 @@ class BackupPolicy:
             mode=_choice(data, "mode", Mode, Mode.FULL),
             words=str(data.get("words") or ""),
             model=str(data.get("model") or ""),
+            reflect=_choice(data, "reflect", Reflect, Reflect.OFF),
             trigger=_choice(data, "trigger", Trigger, Trigger.ALL),
             on_failure=_choice(data, "on_failure", OnFailure, OnFailure.BLOCK),
             on_unknown=_choice(data, "on_unknown", OnUnknown, OnUnknown.RUN),

@@ -20,6 +20,13 @@ COMMANDS = {
         "agentrewind.commands.backup_rules:rules",
         "List the rules in force, or check a file of rules.",
     ),
+    "explore": (
+        "agentrewind.commands.backup_learn:explore",
+        "Let a model try a tool, and keep what it found.",
+    ),
+    "proposals": ("agentrewind.commands.backup_learn:proposals", "Show the rules that a model has proposed."),
+    "accept": ("agentrewind.commands.backup_learn:accept", "Put proposed rules into your rules file."),
+    "reject": ("agentrewind.commands.backup_learn:reject", "Forget proposed rules."),
     "hook": ("agentrewind.commands.backup_hook:hook", "Answer one tool call of another harness."),
     "install": ("agentrewind.commands.backup_hook:install", "Put the hook into a harness's settings."),
     "uninstall": ("agentrewind.commands.backup_hook:uninstall", "Take the hook out of a harness's settings."),

@@ -75,6 +75,11 @@ _NEEDED = ("harness", "model", "workspace", "task")
     "--backup-model", metavar="M", help="Model that preserves what no rule can, as litellm names it."
 )
 @click.option(
+    "--reflect",
+    type=click.Choice(["off", "propose", "auto"]),
+    help="What that model did becomes a rule: never, for `backup accept`, or at once. [default: off]",
+)
+@click.option(
     "--trigger",
     type=click.Choice(["all", "outside"]),
     help="Look at every call, or at those that surely write outside the workspace. [default: all]",
@@ -266,7 +271,7 @@ def backup_policy(given: Mapping[str, Any]) -> BackupPolicy | None:
     """What the options say of backups, None without --backup. Raises UsageError for options that need it."""
     from agentrewind.backup.policy import BackupPolicy, Mode
 
-    options = ("mode", "backup_model", "trigger", "on_failure", "on_unknown")
+    options = ("mode", "backup_model", "reflect", "trigger", "on_failure", "on_unknown")
     chosen = {name: given[name] for name in options if given[name]}
     if not given["backup"]:
         if chosen:
@@ -279,6 +284,8 @@ def backup_policy(given: Mapping[str, Any]) -> BackupPolicy | None:
         chosen |= {"words": chosen.pop("mode")}
     if mode != "full" and not chosen["model"]:
         raise UsageError(f"--mode {mode} needs --backup-model: a model judges whether a call is meant")
+    if chosen.get("reflect", "off") != "off" and not chosen["model"]:
+        raise UsageError(f"--reflect {chosen['reflect']} needs --backup-model")
     return BackupPolicy.from_json(chosen)
 
 

@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 
+from agentrewind.backup.assistant import exploring, reflection
 from agentrewind.backup.assistant.covering import ModelCovers
+from agentrewind.backup.assistant.experiences import experiences_for
 from agentrewind.backup.assistant.model import LitellmModel
 from agentrewind.backup.assistant.subagent import Budget, Subagent
 from agentrewind.backup.entries import Entry, State
 from agentrewind.backup.kind import CaptureError
 from agentrewind.backup.policy import BackupPolicy
-from agentrewind.backup.values import Decision, Tier, ToolCall
+from agentrewind.backup.rules.loading import load_rules, parse_rules
+from agentrewind.backup.values import Decision, Target, Tier, ToolCall
 from agentrewind.clock import SystemClock
+from agentrewind.errors import UsageError
 from harness_adapters.scripted import ScriptedAnswer, ScriptedModel, ScriptedRequest, Step, from_steps
 from tests.backup.bench import Bench
 
@@ -40,7 +44,7 @@ def shell(command: str) -> ScriptedAnswer:
     return ScriptedAnswer(tool_calls=[("shell", {"command": command})])
 
 
-def finish(**told: str) -> ScriptedAnswer:
+def finish(**told: Any) -> ScriptedAnswer:
     return ScriptedAnswer(tool_calls=[("finish", told)])
 
 
@@ -249,3 +253,93 @@ def test_a_mode_or_the_users_own_words_decide(answer: str, kept: bool, stage: St
     assert wish in json.dumps(server.requests[0].raw)
     tagged: tuple[Entry, ...] = backups.before(replace(call, tagged=True), None).entries
     assert tagged, "what the agent marks is preserved in every mode"
+
+
+RULE = {
+    "id": "registry.set",
+    "program": ["registry"],
+    "subcommand": ["set"],
+    "kind": "command",
+    "tier": "pair",
+    "parameters": {
+        "state": "value {2}",
+        "capture": ["registry", "get", "{2}"],
+        "restore": ["registry", "load", "{2}"],
+    },
+    "captures": "the value",
+    "restore": "written back",
+}
+MORE = {**RULE, "id": "registry.remove", "subcommand": ["remove"]}
+
+
+@pytest.mark.parametrize(
+    ("told", "ids"),
+    [
+        ({"decision": "none"}, []),
+        ({"decision": "add", "rule": {**RULE, "kind": "magic"}}, []),
+        ({"decision": "add", "rule": RULE}, ["registry.set", "registry.remove"]),
+    ],
+)
+def test_what_a_subagent_did_becomes_a_proposed_rule(
+    told: dict[str, Any], ids: list[str], stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([told, {"rules": [MORE, {"id": "not a rule"}]}])
+    server = ScriptedModel(lambda request: ScriptedAnswer(content=json.dumps(next(answers))))
+    try:
+        monkeypatch.setenv("OPENAI_API_BASE", server.base_url)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-scripted")
+        call = ToolCall(name="bash", arguments={"command": "registry set colour red"})
+        target = Target(kind="saved", name="value colour", detail={"save": "registry get colour"})
+        text = reflection.reflect(call, target, LitellmModel("openai/scripted"), known=[])
+    finally:
+        server.close()
+    home = tmp_path / "home of rules"
+    assert [rule.id for rule in parse_rules(text, "proposal")] == ids
+    if not ids:
+        return
+    proposal = reflection.propose(home, text, "20260101")
+    assert [rule.id for rule in load_rules(home).all if rule.id in ids] == []
+    assert '+id = "registry.set"' in reflection.difference(home, proposal)
+    (home / "backup" / "rules.toml").write_text(
+        "# mine\n\n" + text.partition('[[rule]]\nid = "registry.remove"')[0]
+    )
+
+    path = reflection.accept(home, "20260101")
+
+    assert path.read_text().startswith("# mine")
+    in_force = {rule.id: rule for rule in load_rules(home).all}
+    assert all(in_force[each].untried for each in ids)
+    assert reflection.proposals(home) == []
+    with pytest.raises(UsageError, match="20260101"):
+        reflection.reject(home, "20260101")
+    with pytest.raises(UsageError):
+        reflection.accept(home, "../rules")
+
+
+def test_a_tool_that_was_explored_is_known_to_the_subagent(stage: Stage, tmp_path: Path) -> None:
+    stage.serve(
+        [
+            CHANGES,
+            shell('echo state > "$BACKUP_DIR/file"; cat "$BACKUP_DIR/file"; touch /etc/planted'),
+            finish(text="registry keeps values by name; save with `registry get`", words=["registry"]),
+        ]
+    )
+    context = stage.bench.context
+    found = exploring.explore(
+        "registry", LitellmModel("openai/scripted"), directory=tmp_path / "trial", context=context
+    )
+    assert not Path("/etc/planted").exists()
+    path = exploring.keep(tmp_path / "own", found)
+    exploring.keep(tmp_path / "own", exploring.Experience(text='with "quotes"\nand lines', words=("x y",)))
+    call = ToolCall(name="bash", arguments={"command": "registry set a b"})
+    assert "registry get" in experiences_for(call, path)
+    assert "quotes" not in experiences_for(call, path)
+
+
+def test_shipped_experiences_are_found_by_tool_and_by_word() -> None:
+    told = experiences_for(ToolCall(name="mcp__email__move", arguments={}))
+    assert "INTERNALDATE" in told
+    assert "PostgreSQL" in experiences_for(ToolCall(name="bash", arguments={"command": "psql -f x"}))
+    assert "Browser" in experiences_for(ToolCall(name="mcp__playwright__browser_click", arguments={}))
+    assert "PostgreSQL" not in told
