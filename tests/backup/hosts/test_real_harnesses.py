@@ -92,3 +92,29 @@ def test_a_real_harness_preserves_stops_and_passes(
     entries = list(place.log.read().entries.values())
     assert [each.state for each in entries] == ["preserved", "blocked"]
     assert entries[0].after == ""  # the hook was asked after the call as well
+
+
+@pytest.mark.slow
+def test_hermes_takes_the_settings_and_the_answers(place: Place) -> None:
+    if shutil.which("hermes") is None:
+        pytest.skip("hermes is not installed")
+    home = place.base / "home"
+    apply(install_changes("hermes", home, ("--on-unknown", "block")))
+    said = []
+    for command in ("./unknown-tool", "ls"):
+        payload = {"tool_name": "terminal", "tool_input": {"command": command}, "session_id": "s"}
+        payload["args"] = payload["tool_input"]
+        (place.base / "payload.json").write_text(json.dumps(payload), encoding="utf-8")
+        words = ["hermes", "hooks", "test", "pre_tool_call", "--for-tool", "terminal", "--payload-file"]
+        done = subprocess.run(
+            [*words, str(place.base / "payload.json")],
+            env={**place.environment, "HERMES_HOME": str(home / ".hermes"), "PATH": os.environ["PATH"]},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        said.append(next((line for line in done.stdout.splitlines() if "parsed" in line), ""))
+    assert '"action": "block"' in said[0]
+    assert "block" not in said[1]
