@@ -20,14 +20,14 @@ STEPS = 20
 SECONDS = 60.0
 
 _PROMPT = """\
-Find out what the operations of a tool change, and how that state is saved and put back. Try the tool in \
-$BACKUP_DIR, the only place you can write to; everything else of the machine is read-only. Read its help \
-first, make a small state, change it, and see what saving and restoring it takes: what depends on what, what a \
-plain copy misses, which command loses something on the way.
+Find out what the operations of a tool change, and how that state is saved and put back. Try the tool in\
+ $BACKUP_DIR, the only place you can write to; everything else of the machine is read-only. Read its \
+help first, make a small state, change it, and see what saving and restoring it takes: what depends on \
+what, what a plain copy misses, which command loses something on the way.
 
-Then call `finish` once: `text` is what somebody needs to know who has to save the tool's state before a \
-call that they cannot stop to study, in at most 120 words, facts and commands only; `words` are parts of a call's \
-text by which such calls are known. You have %d steps."""
+Then call `finish` once: `text` is what somebody needs to know who has to save the tool's state before a\
+ call that they cannot stop to study, in at most 120 words, facts and commands only; `words` are parts \
+of a call's text by which such calls are known. You have %d steps."""
 
 _TOOLS: list[JsonObject] = [
     {

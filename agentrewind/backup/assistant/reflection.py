@@ -26,21 +26,24 @@ PROPOSALS = ("backup", "proposals")
 _ID = re.compile(r"[0-9a-z-]{1,80}")
 
 _FORM = """\
-A rule is a JSON object: "id" (family.name), "program" (list of base names of programs) or "tool" (list of tool \
-names), optionally "subcommand" (list of first operands), "any_option", "no_option", "values" (options that take \
-the next word), "kind", "tier" ("pair"), "parameters", "captures", "verify", "restore" (a phrase each).
-Kinds: "files" with parameters {"paths": "operands"} for files that the operands name; "command" with parameters \
-{"state": "what it is", "capture": [words], "restore": [words]} for state that one program prints and another \
-takes back on standard input; in words "{1}", "{2}" stand for operands, "{operands}" for all, "{file}" for a \
-file with what was captured."""
+A rule is a JSON object: "id" (family.name), "program" (list of base names of programs) or "tool" (list \
+of tool names), optionally "subcommand" (list of first operands), "any_option", "no_option", "values" \
+(options that take the next word), "kind", "tier" ("pair"), "parameters", "captures", "verify", \
+"restore" (a phrase each).
+Kinds: "files" with parameters {"paths": "operands"} for files that the operands name; "command" with \
+parameters {"state": "what it is", "capture": [words], "restore": [words]} for state that one program \
+prints and another takes back on standard input; in words "{1}", "{2}" stand for operands, "{operands}" \
+for all, "{file}" for a file with what was captured."""
 
 _REFLECT = """\
-A subagent preserved state before a tool call that no rule understood. Is there a rule that would do the same \
-for such calls without a model, safely, whatever their operands? Prefer none to one that could miss state.
+A subagent preserved state before a tool call that no rule understood. Is there a rule that would do the\
+ same for such calls without a model, safely, whatever their operands? Prefer none to one that could \
+miss state.
 
 %s
 
-Answer with one JSON object: {"decision": "add", "update" or "none", "rule": {...}, "reason": "a sentence"}"""
+Answer with one JSON object: {"decision": "add", "update" or "none", "rule": {...}, "reason": "a \
+sentence"}"""
 
 _GENERALISE = """\
 This rule preserves state before a call. Name rules of the same kind for closely related programs or \
