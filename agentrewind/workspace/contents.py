@@ -94,20 +94,27 @@ def capture_file(
 
 def _capture(handle: int, sink: Sink, limit: int, late: Callable[[], bool]) -> Captured | Omission | None:
     before = os.fstat(handle)
+    size = before.st_size
     if not stat.S_ISREG(before.st_mode):
         return None
-    if before.st_size > limit:
+    if size > limit:
         return Omission.TOO_LARGE
-    captured = _read(handle, before, sink, late)
-    if isinstance(captured, Omission):
-        return captured
+    if size > LARGE:
+        captured = _read_pieces(handle, before, sink, late)
+        if not isinstance(captured, Captured):
+            return captured or Omission.UNSTABLE
+    else:
+        data = _read_exactly(handle, size)
+        if data is None:
+            return Omission.UNSTABLE
+        captured = Captured(FileKind.FILE, before, sink.add(BLOB, data), None)
     attributes = read_attributes(handle)
     after = os.fstat(handle)
-    if captured is not None and attributes:
+    if attributes:
         captured = captured._replace(attributes=attributes)
-    if captured is None or _same(before, after):
-        return captured or Omission.UNSTABLE
-    return captured._replace(settled=False) if after.st_size > before.st_size else Omission.UNSTABLE
+    if _same(before, after):
+        return captured
+    return captured._replace(settled=False) if after.st_size > size else Omission.UNSTABLE
 
 
 def _same(before: os.stat_result, after: os.stat_result) -> bool:
@@ -116,17 +123,6 @@ def _same(before: os.stat_result, after: os.stat_result) -> bool:
         after.st_mtime_ns,
         after.st_ctime_ns,
     )
-
-
-def _read(
-    handle: int, status: os.stat_result, sink: Sink, late: Callable[[], bool]
-) -> Captured | Omission | None:
-    if status.st_size > LARGE:
-        return _read_pieces(handle, status, sink, late)
-    data = _read_exactly(handle, status.st_size)
-    if data is None:
-        return None
-    return Captured(FileKind.FILE, status, sink.add(BLOB, data), None)
 
 
 def _read_exactly(handle: int, size: int) -> bytes | None:

@@ -13,11 +13,19 @@ from typing import TypeAlias
 from agentrewind.workspace.attributes import Attributes
 from agentrewind.workspace.sidecar import FileKind, Omission
 
+Line: TypeAlias = tuple[bytes, bytes, bytes]
+"""A leaf's name, its entry in a git tree, and its records in a sidecar."""
+
+
+Listed: TypeAlias = tuple[tuple[bytes, bytes], tuple[bytes, bytes]]
+"""A directory's entries in the `files` and the `meta` tree above it, each after what it is sorted by."""
+
 
 class FileEntry:
     """A file or symbolic link with its stat key and what was captured of it.
 
     `trusted` means that the stat key was old enough when it was taken: an edit since must have changed it.
+    `line` keeps what trees say of it, None where that has to be put together.
     """
 
     __slots__ = (
@@ -27,6 +35,7 @@ class FileEntry:
         "ino",
         "kind",
         "leader",
+        "line",
         "mode",
         "mtime_ns",
         "nlink",
@@ -42,6 +51,7 @@ class FileEntry:
         self.pieces = pieces
         self.attributes: Attributes = ()
         self.leader: bytes | None = None
+        self.line: Line | None = None
         self.trusted = False
         self.adopt(status)
 
@@ -81,6 +91,8 @@ class Directory:
     """A directory of the workspace; names are as `os.fsdecode` gives them.
 
     `ctime_ns` is 0 unless it was old enough when it was taken: attributes set since must have changed it.
+    `plain` means that `meta` is the sidecar itself, `rewritten` that its trees were made here before.
+    `listed` keeps what the trees above say of it while `tree` and `meta` stand.
     """
 
     __slots__ = (
@@ -89,12 +101,15 @@ class Directory:
         "ctime_ns",
         "dev",
         "ino",
+        "listed",
         "meta",
         "mode",
         "mtime_ns",
         "name",
         "omitted",
         "parent",
+        "plain",
+        "rewritten",
         "tree",
         "volatile",
     )
@@ -113,6 +128,9 @@ class Directory:
         self.volatile: set[str] = set()
         self.tree: bytes | None = None
         self.meta: bytes | None = None
+        self.listed: Listed | None = None
+        self.plain = False
+        self.rewritten = False
 
     def parts(self) -> tuple[str, ...]:
         """The names from the root to this directory; empty for the root."""
@@ -243,7 +261,7 @@ class Inventory:
 
     def adopt(self, directory: Directory, name: str, child: Directory) -> None:
         """Hang a directory that was detached elsewhere under a new name, with all that is known of it."""
-        child.name, child.parent = name, directory
+        child.name, child.parent, child.listed = name, directory, None
         self.put(directory, name, child)
         for node in child.walk():
             if node.omitted:
@@ -325,4 +343,5 @@ def _lead(node: Directory, name: str, leader: bytes | None) -> None:
     entry = node.children[name]
     if isinstance(entry, FileEntry) and entry.leader != leader:
         entry.leader = leader
+        entry.line = None
         node.mark()

@@ -6,11 +6,15 @@ import hashlib
 import importlib
 import struct
 import zlib
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import NamedTuple
 
 COMMIT, TREE, BLOB = 1, 2, 3
 KIND_NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
+_PREFIXES = {COMMIT: b"commit %d\0", TREE: b"tree %d\0", BLOB: b"blob %d\0"}
+_LONG = 1 << 16
 
 MODE_DIRECTORY = 0o040000
 MODE_FILE = 0o100644
@@ -66,7 +70,10 @@ class IndexEntry(NamedTuple):
 
 def object_id(kind: int, data: bytes) -> bytes:
     """The binary SHA-1 under which git knows this object."""
-    digest = hashlib.sha1(b"%s %d\0" % (KIND_NAMES[kind], len(data)), usedforsecurity=False)
+    prefix = _PREFIXES[kind] % len(data)
+    if len(data) < _LONG:
+        return hashlib.sha1(prefix + data, usedforsecurity=False).digest()
+    digest = hashlib.sha1(prefix, usedforsecurity=False)
     digest.update(data)
     return digest.digest()
 
@@ -126,15 +133,21 @@ def store_only(data: bytes) -> bytes:
 def pack_entry(kind: int, data: bytes) -> bytes:
     """An object as it stands in a pack."""
     size = len(data)
+    packed = store_only(data) if kind == TREE or size <= _SMALL else deflate(data)
+    # the usual sizes without a loop: four bits in the first byte, seven in each that follows
+    if 16 <= size < 1 << 11:
+        return bytes((kind << 4 | size & 15 | 0x80, size >> 4)) + packed
+    if 1 << 11 <= size < 1 << 18:
+        return bytes((kind << 4 | size & 15 | 0x80, size >> 4 & 0x7F | 0x80, size >> 11)) + packed
+    header = bytearray()
     first = (kind << 4) | (size & 15)
     size >>= 4
-    header = bytearray()
     while size:
         header.append(first | 0x80)
         first = size & 0x7F
         size >>= 7
     header.append(first)
-    return bytes(header) + (store_only(data) if kind == TREE else deflate(data))
+    return bytes(header) + packed
 
 
 def pack_header(count: int) -> bytes:
@@ -144,25 +157,19 @@ def pack_header(count: int) -> bytes:
 def encode_index(entries: Iterable[IndexEntry], pack_checksum: bytes) -> bytes:
     """A version 2 pack index."""
     ordered = sorted(entries)
-    fan_out = [0] * 256
-    for entry in ordered:
-        fan_out[entry.oid[0]] += 1
-    for byte in range(1, 256):
-        fan_out[byte] += fan_out[byte - 1]
+    ids, offsets, crcs = zip(*ordered, strict=True) if ordered else ((), (), ())
+    fan_out = [bisect_left(ids, bytes((byte,))) for byte in range(1, 256)] + [len(ids)]
     large: list[int] = []
-    offsets = []
-    for entry in ordered:
-        if entry.offset < 1 << 31:
-            offsets.append(entry.offset)
-        else:
-            offsets.append((1 << 31) | len(large))
-            large.append(entry.offset)
+    if offsets and max(offsets) >= 1 << 31:
+        large = [offset for offset in offsets if offset >= 1 << 31]
+        numbers = count()
+        offsets = tuple(offset if offset < 1 << 31 else (1 << 31) | next(numbers) for offset in offsets)
     body = b"".join(
         [
             b"\xfftOc" + struct.pack(">I", 2),
             struct.pack(">256I", *fan_out),
-            b"".join([entry.oid for entry in ordered]),
-            struct.pack(f">{len(ordered)}I", *[entry.crc for entry in ordered]),
+            b"".join(ids),
+            struct.pack(f">{len(crcs)}I", *crcs),
             struct.pack(f">{len(offsets)}I", *offsets),
             struct.pack(f">{len(large)}Q", *large),
             pack_checksum,

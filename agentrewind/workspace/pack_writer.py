@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import secrets
 import zlib
 from collections.abc import Collection, Container, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentrewind.durable import sync_directory
@@ -34,7 +34,7 @@ class PackWriter:
         self._buffered = 0
         self._offset = len(pack_header(0))
         self._file: int | None = None
-        self._path: Path | None = None
+        self._path: str | None = None
 
     def add(self, kind: int, data: bytes) -> bytes:
         """The object's id; it is written unless the store or this pack holds it.
@@ -49,10 +49,11 @@ class PackWriter:
 
     def add_raw(self, oid: bytes, entry: bytes | memoryview) -> None:
         """Add an object in its packed form, as it stands in another pack."""
+        size = len(entry)
         self._entries[oid] = IndexEntry(oid, self._offset, zlib.crc32(entry))
-        self._offset += len(entry)
+        self._offset += size
         self._buffer.append(entry)
-        self._buffered += len(entry)
+        self._buffered += size
         if self._buffered > _BUFFER:
             with storage_errors(self._directory):
                 self._flush()
@@ -90,53 +91,73 @@ class PackWriter:
             os.close(self._file)
             self._file = None
         if self._path is not None:
-            self._path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(self._path)
             self._path = None
         self._buffer.clear()
         self._entries.clear()
 
     def _flush(self) -> int:
-        if self._file is None:
-            self._file, name = tempfile.mkstemp(prefix=TEMPORARY, dir=self._directory)
-            self._path = Path(name)
-            write_all(self._file, pack_header(0))
-        write_all(self._file, b"".join(self._buffer))
+        file = self._file
+        if file is None:
+            file = self._start(f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}")
+            write_all(file, pack_header(0))
+        write_all(file, b"".join(self._buffer))
         self._buffer.clear()
         self._buffered = 0
-        return self._file
+        return file
+
+    def _start(self, name: str) -> int:
+        path = f"{self._directory}/{name}"
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._file, self._path = file, path
+        return file
 
     def _publish(self, *, durable: bool) -> Path:
-        header = pack_header(len(self._entries))
-        if self._file is None:
-            body = header + b"".join(self._buffer)
-            checksum = hashlib.sha1(body, usedforsecurity=False).digest()
-            self._buffer = [body[len(header) :], checksum]
-            file = self._flush()
-        else:
-            file = self._flush()
-            checksum = _rehash(file, header)
-            write_all(file, checksum)
-        os.lseek(file, 0, os.SEEK_SET)
-        write_all(file, header)
-        assert self._path is not None
-        target = self._directory / f"pack-{checksum.hex()}"
-        index = self._path.with_name(self._path.name + ".idx")
+        name = self._write_at_once() if self._file is None else self._finish()
+        file, path = self._file, self._path
+        assert file is not None
+        assert path is not None
+        target = f"{self._directory}/{name}"
+        index = f"{self._directory}/{TEMPORARY}{os.getpid()}-{name}.idx"
         try:
-            write_new(index, encode_index(self._entries.values(), checksum), durable=durable)
+            write_new(index, encode_index(self._entries.values(), bytes.fromhex(name[5:])), durable=durable)
             if durable:
                 os.fsync(file)
             # the index last: a pack without one is not part of the store yet
-            self._path.rename(target.with_suffix(".pack"))
-            index.rename(target.with_suffix(".idx"))
+            if path != f"{target}.pack":
+                os.rename(path, f"{target}.pack")
+            os.rename(index, f"{target}.idx")
             if durable:
                 sync_directory(self._directory)
         except BaseException:
-            index.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(index)
             raise
-        self._path = None
         os.close(file)
-        self._file = None
-        return target
+        self._file = self._path = None
+        return Path(target)
+
+    def _write_at_once(self) -> str:
+        """A pack that is in memory as a whole gets its own name at once: without an index nobody looks."""
+        body = pack_header(len(self._entries)) + b"".join(self._buffer)
+        checksum = hashlib.sha1(body, usedforsecurity=False).digest()
+        name = f"pack-{checksum.hex()}"
+        try:
+            file = self._start(f"{name}.pack")
+        except FileExistsError:  # a killed process's, or one that is in use
+            file = self._start(f"{TEMPORARY}{os.getpid()}-{name}.pack")
+        write_all(file, body + checksum)
+        return name
+
+    def _finish(self) -> str:
+        file = self._flush()
+        header = pack_header(len(self._entries))
+        checksum = _rehash(file, header)
+        write_all(file, checksum)
+        os.lseek(file, 0, os.SEEK_SET)
+        write_all(file, header)
+        return f"pack-{checksum.hex()}"
 
 
 def _rehash(file: int, header: bytes) -> bytes:
@@ -154,7 +175,7 @@ def write_all(handle: int, data: bytes) -> None:
         view = view[os.write(handle, view) :]
 
 
-def write_new(path: Path, data: bytes, *, durable: bool) -> None:
+def write_new(path: Path | str, data: bytes, *, durable: bool) -> None:
     """Write a file that only its owner can read; what was under the name is overwritten."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
@@ -179,12 +200,14 @@ def storage_errors(directory: Path) -> Iterator[None]:
 
 def replace_file(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Put a file, readable by its owner only, in the place of what is there; whole or not at all."""
-    temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
+    parent, name = os.path.split(path)
+    temporary = f"{parent}/.tmp-{os.getpid()}-{name}"
     try:
         write_new(temporary, data, durable=durable)
-        temporary.replace(path)
+        os.replace(temporary, path)
         if durable:
             sync_directory(path.parent)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -19,6 +19,7 @@ from agentrewind.errors import UsageError
 from agentrewind.records import Json, JsonObject
 
 GIT_NAME = b".git"
+_GIT = ".git"
 
 TEMPORARY_PREFIX = ".agentrewind-tmp-"
 """Names that a restore in progress gives to unfinished files; left over only if it was killed."""
@@ -131,6 +132,31 @@ class Policy:
         if _matches(names, self._volatile_names, self._volatile_paths):
             return PathClass.VOLATILE
         return PathClass.TRACKED
+
+    def judge_in(self, directory: bytes) -> Callable[[str, bool], PathClass]:
+        """What `classify` says of names in a tracked directory, for many names at once."""
+        components = directory.split(b"/") if directory else []
+        in_git, prefix = GIT_NAME in components, os.fsdecode(directory) + "/" if directory else ""
+        by_name, by_path = self._excluded_names, self._excluded_paths
+        caches_by_name, caches_by_path = self._volatile_names, self._volatile_paths
+        all_tracked = in_git or self.track_everything
+
+        def judge(name: str, is_dir: bool) -> PathClass:  # noqa: FBT001 - as `classify`
+            if name == _GIT and not self.inner_repositories:
+                return PathClass.EXCLUDED
+            if not is_dir and name.startswith(TEMPORARY_PREFIX):
+                return PathClass.VOLATILE
+            if all_tracked or name == _GIT:
+                return PathClass.TRACKED
+            if (by_name and by_name.match(name)) or (by_path and by_path.match(prefix + name)):
+                return PathClass.EXCLUDED
+            if caches_by_name and caches_by_name.match(name):
+                return PathClass.VOLATILE
+            if caches_by_path and caches_by_path.match(prefix + name):
+                return PathClass.VOLATILE
+            return PathClass.TRACKED
+
+        return judge
 
     def judges_alike_anywhere(self, path: bytes) -> bool:
         """Whether what lies below a tracked directory keeps its classes when the directory is renamed."""

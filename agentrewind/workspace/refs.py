@@ -60,9 +60,8 @@ def write_ref(git_dir: Path, name: str, commit: CommitId, *, durable: bool = Fal
     """
     path = git_dir / checked_name(name)
     with storage_errors(git_dir):
-        if durable:
+        if not path.parent.is_dir():
             make_directory(path.parent)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, commit.encode() + b"\n", durable=durable)
 
 

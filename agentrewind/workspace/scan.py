@@ -16,10 +16,11 @@ from agentrewind.workspace.contents import Captured, Sink, capture_file, capture
 from agentrewind.workspace.inventory import Directory, FileEntry, Inventory
 from agentrewind.workspace.open_path import OPEN_DIRECTORY, OpenPath
 from agentrewind.workspace.policy import PathClass, Policy
-from agentrewind.workspace.sidecar import Omission
+from agentrewind.workspace.sidecar import FileKind, Omission
 
 MAX_DEPTH = 256
 _ATTEMPTS = 4
+_SMALL = 1 << 16
 
 
 class Observer(Protocol):
@@ -64,6 +65,8 @@ class Scanner:
         self._observer = observer
         self.late = late
         self._detached: dict[tuple[int, int], Directory] = {}
+        self._judged: Directory = inventory.root
+        self._judge = policy.judge_in(b"")
         self.doubtful: set[tuple[Directory, str]] = set()
         """Names to look at again next time: what could not be read, and files whose stat data are too fresh
         to tell whether they changed since they were read."""
@@ -80,14 +83,17 @@ class Scanner:
             LostTrackError: a directory is not where it was, or a file has names that are not known.
         """
         for directory, names in doubts.items():
-            if self._attached(directory):
+            if True in names.values() and self._attached(directory):
                 self._look_for_moves(directory, names)
+        # by parents, so that those are opened once
+        places = sorted((directory.parts(), number) for number, directory in enumerate(doubts))
+        directories = list(doubts)
         path = OpenPath(self._root)
         try:
-            # by parents, so that those are opened once
-            for directory in sorted(doubts, key=lambda directory: directory.parts()):
+            for parts, number in places:
+                directory = directories[number]
                 if self._attached(directory):
-                    self._examine_some(path.to(directory), directory, doubts[directory])
+                    self._examine_some(path.to(directory), directory, doubts[directory], depth=len(parts))
         finally:
             path.close()
         if not self._inventory.relink():
@@ -124,13 +130,28 @@ class Scanner:
         if status is None or (status.st_dev, status.st_ino) != (child.dev, child.ino):
             self._forget(directory, name)
 
-    def _examine_some(self, handle: int | None, directory: Directory, names: Mapping[str, bool]) -> None:
+    def _examine_some(
+        self, handle: int | None, directory: Directory, names: Mapping[str, bool], *, depth: int
+    ) -> None:
         if handle is None:
             raise LostTrackError
-        depth = len(directory.parts())
         for name, renewed in names.items():
-            self._examine(handle, directory, name, depth=depth, descend=renewed)
+            if not self._reread(handle, directory, name):
+                self._examine(handle, directory, name, depth=depth, descend=renewed)
         self._set_own(directory, handle, os.fstat(handle))
+
+    def _reread(self, handle: int, directory: Directory, name: str) -> bool:
+        """Read a small file: its contents tell as quickly as stat data what changed. False if it is none."""
+        known = directory.children.get(name)
+        if type(known) is not FileEntry or known.kind is not FileKind.FILE or self.late():
+            return False
+        if known.size > _SMALL or known.nlink > 1:
+            return False
+        captured = capture_file(handle, name, self._sink, limit=self._policy.max_file_bytes, late=self.late)
+        if captured is None:
+            return False
+        self._take(handle, directory, name, captured)
+        return True
 
     def _set_own(self, directory: Directory, handle: int, status: os.stat_result) -> None:
         attributes = directory.attributes
@@ -147,16 +168,33 @@ class Scanner:
         for _ in range(_ATTEMPTS):
             before = os.fstat(handle)
             names = names_in(handle)
-            present = set(names)
             for known in (directory.children, directory.omitted, directory.volatile):
-                for name in [name for name in known if name not in present]:
+                for name in known.keys() - names if isinstance(known, dict) else known.difference(names):
                     self._forget(directory, name)
-            for name in names:
+            for name in self._not_as_known(handle, directory, names):
                 self._examine(handle, directory, name, depth=depth, descend=True)
             after = os.fstat(handle)
             self._set_own(directory, handle, after)
             if after.st_mtime_ns == before.st_mtime_ns:
                 return
+
+    def _not_as_known(self, handle: int, directory: Directory, names: list[str]) -> list[str]:
+        """The names but for those of files that are as they were; a walk spends nearly all its time here."""
+        known, look = directory.children.get, os.stat
+        others = []
+        for name in names:
+            entry = known(name)
+            if type(entry) is not FileEntry or not entry.trusted:
+                others.append(name)
+                continue
+            try:
+                status = look(name, dir_fd=handle, follow_symlinks=False)
+            except OSError:
+                others.append(name)
+                continue
+            if not entry.same_stat(status):
+                others.append(name)
+        return others
 
     def _examine(self, handle: int, directory: Directory, name: str, *, depth: int, descend: bool) -> None:
         """Bring one name up to date; `descend` also looks into a directory that is already known."""
@@ -186,7 +224,9 @@ class Scanner:
         known = directory.children.get(name)
         kind = stat.S_IFMT(status.st_mode)
         if known is None or (type(known) is Directory) is not (kind == stat.S_IFDIR):
-            match self._policy.classify(directory.path_of(name), kind == stat.S_IFDIR):
+            if self._judged is not directory:
+                self._judged, self._judge = directory, self._policy.judge_in(directory.path())
+            match self._judge(name, kind == stat.S_IFDIR):
                 case PathClass.EXCLUDED:
                     self._inventory.omit(directory, name, Omission.EXCLUDED)
                     return
@@ -312,6 +352,7 @@ class Scanner:
             self._inventory.put(directory, name, entry)
             return
         if not known.says(captured.kind, status, captured.oid, captured.attributes):
+            known.line = None
             directory.mark()
         known.kind, known.oid, known.pieces = captured.kind, captured.oid, captured.pieces
         known.attributes = captured.attributes

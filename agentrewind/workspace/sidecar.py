@@ -98,12 +98,9 @@ class Sidecar:
 def encode_sidecar(sidecar: Sidecar) -> bytes:
     """The bytes of a sidecar; equal sidecars have equal bytes."""
     records = [
-        (
-            name,
-            file_record(facts.kind, facts.mode, facts.mtime_ns, facts.size, name, facts.leader)
-            + attribute_records(facts.attributes),
-        )
-        for name, facts in sidecar.files.items()
+        file_record(facts.kind, facts.mode, facts.mtime_ns, facts.size, name, facts.leader)
+        + attribute_records(facts.attributes)
+        for name, facts in sorted(sidecar.files.items())
     ]
     own = directory_record(sidecar.mode, sidecar.mtime_ns, sidecar.attributes)
     return join_records(own, records, sidecar.omitted)
@@ -134,17 +131,12 @@ def directory_record(mode: int, mtime_ns: int, attributes: Attributes) -> bytes:
     return b"d %o %d\0" % (mode, mtime_ns) + attribute_records(attributes)
 
 
-def join_records(own: bytes, records: list[tuple[bytes, bytes]], omitted: Mapping[bytes, Omission]) -> bytes:
-    """A sidecar from the record of its directory and those of its leaves, each with its name."""
-    records.sort()
-    return b"".join(
-        [
-            HEADER,
-            own,
-            *[record for _, record in records],
-            *[b"o %s %s\0" % (omitted[name].value.encode(), name) for name in sorted(omitted)],
-        ]
-    )
+def join_records(own: bytes, records: list[bytes], omitted: Mapping[bytes, Omission]) -> bytes:
+    """A sidecar from the record of its directory and those of its leaves, which are sorted by name."""
+    found = HEADER + own + b"".join(records)
+    if not omitted:
+        return found
+    return found + b"".join([b"o %s %s\0" % (omitted[name].value.encode(), name) for name in sorted(omitted)])
 
 
 def decode_sidecar(data: bytes) -> Sidecar:

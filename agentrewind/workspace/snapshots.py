@@ -267,9 +267,10 @@ class SnapshotStore:
         known = self._directories.get(ids)
         if known is not None:
             return known
-        meta = self._of_kind(ids.meta, TREE)
+        kind, meta = self.read(ids.meta)
         try:
-            found = stored_directory(self._of_kind(ids.tree, TREE), meta, self.blob(sidecar_id(meta)))
+            meta, sidecar = (b"", meta) if kind == BLOB else (meta, self.blob(sidecar_id(meta)))
+            found = stored_directory(self._of_kind(ids.tree, TREE), meta, sidecar)
         except ValueError as error:
             raise MissingSnapshotError(ids.meta.hex(), str(error)) from error
         if len(self._directories) >= 4096:

@@ -150,6 +150,8 @@ def _decode(body: bytes, position: int, inventory: Inventory, directory: Directo
         inventory.omitting.add(directory)
     if tree != bytes(20):
         directory.tree, directory.meta = tree, meta
+        in_pieces = any(type(child) is FileEntry and child.pieces for child in directory.children.values())
+        directory.plain = directory.parent is not None and not inner and not in_pieces
     return position
 
 
@@ -173,6 +175,7 @@ def _entry(body: bytes, position: int, attributes: Iterator[Attributes]) -> File
     entry.ino, entry.dev, entry.nlink, entry.oid = ino, dev, nlink, oid
     entry.pieces = None if pieces == _NO_PIECES else pieces
     entry.leader = None
+    entry.line = None
     entry.attributes = next(attributes) if flags[1] else ()
     entry.trusted = flags[0]
     return entry

@@ -1,8 +1,8 @@
 """Makes the git trees and sidecars of directories that changed, and reads them back.
 
 A snapshot's tree has three entries: `files` holds the workspace under its real names, `meta` mirrors its
-directories (each with its sidecar as `m`, sub-directories as `d<name>`, pieces of large files as `c<name>`),
-and `policy` is a blob with the path rules in force.
+directories (each with its sidecar as `m`, sub-directories as `d<name>`, pieces of large files as `c<name>`; a
+directory with neither is its sidecar alone), and `policy` is a blob with the path rules in force.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentrewind.workspace.contents import Sink
-from agentrewind.workspace.inventory import Directory, FileEntry
+from agentrewind.workspace.inventory import Directory, FileEntry, Line, Listed
 from agentrewind.workspace.objects import (
     BLOB,
     MODE_DIRECTORY,
@@ -38,53 +38,78 @@ _ERRORS = sys.getfilesystemencodeerrors()
 
 
 def write_trees(directory: Directory, sink: Sink) -> tuple[bytes, bytes]:
-    """The ids of a directory's `files` and `meta` trees, made anew only where something changed."""
+    """The ids of a directory's `files` tree and of its `meta`, made anew only where something changed."""
     if directory.tree is not None and directory.meta is not None:
         return directory.tree, directory.meta
-    tree: list[tuple[bytes, bytes, bytes]] = []
-    meta: list[tuple[bytes, bytes, bytes]] = []
-    records: list[tuple[bytes, bytes]] = []
+    lines: list[Line] = []
+    tree: list[tuple[bytes, bytes]] = []
+    meta: list[tuple[bytes, bytes]] = []
     for name, child in directory.children.items():
-        raw = name.encode(_ENCODING, _ERRORS)
-        if type(child) is Directory:
-            inner_tree, inner_meta = child.tree, child.meta
-            if inner_tree is None or inner_meta is None:
-                inner_tree, inner_meta = write_trees(child, sink)
-            sorted_as = raw + b"/"
-            tree.append((sorted_as, b"40000 " + raw, inner_tree))
-            meta.append((b"d" + sorted_as, b"40000 d" + raw, inner_meta))
-        elif isinstance(child, FileEntry):
-            tree.append((raw, _git_mode(child) + raw, child.oid))
+        if type(child) is FileEntry:
+            line = child.line or _line(name, child, keep=directory.rewritten)
+            lines.append(line)
             if child.pieces is not None:
-                meta.append((b"c" + raw + b"/", b"40000 c" + raw, child.pieces))
-            record = file_record(child.kind, child.mode, child.mtime_ns, child.size, raw, child.leader)
-            if child.attributes and child.leader is None:
-                record += attribute_records(child.attributes)
-            records.append((raw, record))
-    omitted = {os.fsencode(name): reason for name, reason in directory.omitted.items()}
-    own = directory_record(directory.mode, directory.mtime_ns, directory.attributes)
-    sidecar = join_records(own, records, omitted)
-    meta.append((SIDECAR, b"100644 " + SIDECAR, sink.add(BLOB, sidecar)))
-    directory.tree = sink.add(TREE, _joined(tree))
-    directory.meta = sink.add(TREE, _joined(meta))
+                meta.append((b"c" + line[0] + b"/", b"40000 c%s\0%s" % (line[0], child.pieces)))
+        elif type(child) is Directory:
+            in_tree, in_meta = _listed(name, child, sink)
+            tree.append(in_tree)
+            meta.append(in_meta)
+    lines.sort()
+    if tree:
+        tree += [line[:2] for line in lines]
+        tree.sort()
+    directory.tree = sink.add(TREE, b"".join([entry[1] for entry in tree or lines]))
+    directory.meta = _write_meta(directory, [record for _, _, record in lines], meta, sink)
+    directory.rewritten = True
     return directory.tree, directory.meta
 
 
-def _joined(items: list[tuple[bytes, bytes, bytes]]) -> bytes:
-    """A tree from sorting keys, modes with names, and ids: `encode_tree` as a hot path needs it."""
-    items.sort()
-    return b"".join([b"%s\0%s" % (entry, oid) for _, entry, oid in items])
-
-
-def _git_mode(entry: FileEntry) -> bytes:
+def _line(name: str, entry: FileEntry, *, keep: bool) -> Line:
+    raw = name.encode(_ENCODING, _ERRORS)
+    record = file_record(entry.kind, entry.mode, entry.mtime_ns, entry.size, raw, entry.leader)
+    if entry.attributes and entry.leader is None:
+        record += attribute_records(entry.attributes)
+    mode = b"100755" if entry.mode & 0o100 else b"100644"
     if entry.kind is FileKind.LINK:
-        return b"120000 "
-    return b"100755 " if entry.mode & 0o100 else b"100644 "
+        mode = b"120000"
+    line = raw, b"%s %s\0%s" % (mode, raw, entry.oid), record
+    if keep:  # where work goes on; elsewhere it would only take room
+        entry.line = line
+    return line
+
+
+def _listed(name: str, child: Directory, sink: Sink) -> Listed:
+    """How a directory stands in the two trees above it."""
+    if child.tree is not None and child.listed is not None:
+        return child.listed
+    tree, meta = write_trees(child, sink)
+    raw = name.encode(_ENCODING, _ERRORS)
+    # git sorts a directory as if its name ended in a slash
+    in_tree = raw + b"/", b"40000 %s\0%s" % (raw, tree)
+    if child.plain:
+        child.listed = in_tree, (b"d" + raw, b"100644 d%s\0%s" % (raw, meta))
+    else:
+        child.listed = in_tree, (b"d" + raw + b"/", b"40000 d%s\0%s" % (raw, meta))
+    return child.listed
+
+
+def _write_meta(
+    directory: Directory, records: list[bytes], inside: list[tuple[bytes, bytes]], sink: Sink
+) -> bytes:
+    omitted = {os.fsencode(name): reason for name, reason in directory.omitted.items()}
+    own = directory_record(directory.mode, directory.mtime_ns, directory.attributes)
+    sidecar = sink.add(BLOB, join_records(own, records, omitted))
+    directory.plain = not inside and directory.parent is not None
+    if directory.plain:
+        return sidecar
+    inside.append((SIDECAR, b"100644 %s\0%s" % (SIDECAR, sidecar)))
+    inside.sort()
+    return sink.add(TREE, b"".join([entry for _, entry in inside]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryIds:
-    """The two trees of a stored directory."""
+    """The two trees of a stored directory; `meta` may be its sidecar."""
 
     tree: bytes
     meta: bytes

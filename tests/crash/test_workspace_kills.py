@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +22,26 @@ from agentrewind.workspace.soundness import verify
 from tests.crash.changes import killed_at, numbers
 from tests.workspace.disk import Fact, differences, git, manifest
 from tests.workspace.stage import Stage, staged
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[Path]:
+    """A place in memory where there is one: hundreds of rounds need not wait for a disk to sync."""
+    memory = Path("/dev/shm")
+    try:
+        place = Path(tempfile.mkdtemp(prefix="agentrewind-kills-", dir=memory))
+    except OSError:
+        yield tmp_path
+        return
+    try:
+        os.setxattr(place, "user.probe", b"")
+    except OSError:  # an older kernel's
+        yield tmp_path
+    else:
+        yield place
+    finally:
+        clear(place)
+        place.rmdir()
 
 
 def furnish(root: Path, version: int) -> None:
@@ -74,12 +96,13 @@ def no_temporaries(root: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_a_restore_that_was_killed_anywhere_is_completed_by_the_next(tmp_path: Path) -> None:
-    with staged(tmp_path) as stage:
+@pytest.mark.timeout(900)  # two hundred rounds; some twenty seconds where nothing else runs
+def test_a_restore_that_was_killed_anywhere_is_completed_by_the_next(base: Path) -> None:
+    with staged(base) as stage:
         versions = two_versions(stage)
 
     def restore(commit: CommitId) -> None:
-        with staged(tmp_path) as stage:
+        with staged(base) as stage:
             stage.workspace.restore(commit)
 
     rounds = [0, 0]
@@ -88,11 +111,11 @@ def test_a_restore_that_was_killed_anywhere_is_completed_by_the_next(tmp_path: P
         # to one and fro to the other: each of the two is killed at each of its changes
         for turn, (commit, expected) in enumerate(versions):
             killed[turn] = killed_at(number, partial(restore, commit))
-            for path in (tmp_path / "ws").rglob("both"):
+            for path in (base / "ws").rglob("both"):
                 assert path.read_text() in ("both 1" * 20, "both 2" * 20)
             if killed[turn] and number % 5 == 0:
                 killed_at(number // 5, partial(restore, commit))
-            with staged(tmp_path) as stage:
+            with staged(base) as stage:
                 assert stage.workspace.restore(commit).verified
                 assert differences(manifest(stage.root), expected) == []
                 assert no_temporaries(stage.root)
@@ -102,35 +125,35 @@ def test_a_restore_that_was_killed_anywhere_is_completed_by_the_next(tmp_path: P
     assert min(rounds) > 60
 
 
-def test_a_snapshot_that_was_killed_anywhere_names_nothing_incomplete(tmp_path: Path) -> None:
-    with staged(tmp_path) as stage:
+def test_a_snapshot_that_was_killed_anywhere_names_nothing_incomplete(base: Path) -> None:
+    with staged(base) as stage:
         ((one, _), _) = two_versions(stage)
     rounds = 0
 
     def snapshot() -> None:
-        with staged(tmp_path) as stage:
+        with staged(base) as stage:
             stage.take()
 
     for number in numbers():
-        (tmp_path / "ws" / f"more-{number}").write_text(str(number) * 100)
-        (tmp_path / "ws" / "both").write_text(str(number))
+        (base / "ws" / f"more-{number}").write_text(str(number) * 100)
+        (base / "ws" / "both").write_text(str(number))
         killed = killed_at(number, snapshot)
         rounds += killed
-        store = SnapshotStore.open(tmp_path / "store.git")
+        store = SnapshotStore.open(base / "store.git")
         tip = store.ref("refs/runs/test")
         assert tip is not None
         assert store.is_ancestor(one, tip)
         assert list(store.entries(tip))
         store.close()
-        with staged(tmp_path) as stage:
+        with staged(base) as stage:
             commit = CommitId(stage.take())
             expected = manifest(stage.root)
-            copy = tmp_path / f"copy-{number}"
+            copy = base / f"copy-{number}"
             restore_into(stage.store, commit, copy)
             assert differences(manifest(copy), expected) == []
         if not killed:
             break
-    store = SnapshotStore.open(tmp_path / "store.git")
+    store = SnapshotStore.open(base / "store.git")
     assert verify(store) == []
     collect(store)
     assert [path.name for path in store.packs.iterdir() if path.name.startswith("tmp")] == []
@@ -140,34 +163,34 @@ def test_a_snapshot_that_was_killed_anywhere_names_nothing_incomplete(tmp_path: 
 
 @pytest.mark.parametrize("job", ["collect", "consolidate"])
 def test_a_gc_that_was_killed_anywhere_loses_nothing(
-    tmp_path: Path, job: str, monkeypatch: pytest.MonkeyPatch
+    base: Path, job: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maintenance, "MANY", 5)
     rounds = 0
 
     def work() -> None:
-        store = SnapshotStore.open(tmp_path / "store.git")
+        store = SnapshotStore.open(base / "store.git")
         collect(store) if job == "collect" else consolidate(store)
 
-    with staged(tmp_path) as stage:
+    with staged(base) as stage:
         ((one, expected), _) = two_versions(stage)
     for number in numbers():
-        with staged(tmp_path, ref="refs/runs/gone") as stage:
+        with staged(base, ref="refs/runs/gone") as stage:
             for turn in range(4):
                 (stage.root / "both").write_text(f"{number} {turn}")
                 stage.take()
             stage.store.delete_ref("refs/runs/gone")
         killed = killed_at(number, work)
         rounds += killed
-        store = SnapshotStore.open(tmp_path / "store.git")
+        store = SnapshotStore.open(base / "store.git")
         assert verify(store) == []
-        copy = tmp_path / f"copy-{number}"
+        copy = base / f"copy-{number}"
         restore_into(store, one, copy)
         assert manifest(copy) == expected
         store.close()
         if number > 30 or (not killed and number > 3):
             break
-    store = SnapshotStore.open(tmp_path / "store.git")
+    store = SnapshotStore.open(base / "store.git")
     report = collect(store)
     assert report.size_after <= report.size_before
     assert len(store.pack_names()) == 1

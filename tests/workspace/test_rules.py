@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentrewind.errors import DamagedError, UsageError, WorkspaceBusyError, WorkspaceRefusedError
 from agentrewind.workspace.attributes import Attributes
 from agentrewind.workspace.lock import WorkspaceLock, owner_of
-from agentrewind.workspace.policy import PathClass, Policy
+from agentrewind.workspace.policy import TEMPORARY_PREFIX, PathClass, Policy
 from agentrewind.workspace.policy_text import decode_policy, encode_policy
 from agentrewind.workspace.roots import check_root, workspace_directory, workspace_identity
 from agentrewind.workspace.sidecar import (
@@ -60,6 +60,33 @@ def test_patterns_with_a_slash_match_from_the_root() -> None:
     assert policy.classify(b"data/x.db", is_dir=False) is PathClass.EXCLUDED
     assert policy.classify(b"other/data/x.db", is_dir=False) is PathClass.TRACKED
     assert Policy(track_everything=True).classify(b".env", is_dir=False) is PathClass.TRACKED
+
+
+components = st.sampled_from(
+    ["a", ".git", ".env", "x.key", "__pycache__", f"{TEMPORARY_PREFIX}1", "data", "b.db", "\udcff"]
+)
+
+
+@given(
+    st.lists(components, max_size=3),
+    components,
+    st.booleans(),
+    st.builds(
+        Policy,
+        excluded=st.sampled_from([(), (".env*", "*.key"), ("data/*.db", "a")]),
+        volatile=st.sampled_from([(), ("__pycache__",), ("data/__pycache__", "*.db")]),
+        track_everything=st.booleans(),
+        inner_repositories=st.booleans(),
+    ),
+)
+def test_many_names_of_a_tracked_directory_are_judged_as_one(
+    above: list[str], name: str, is_dir: bool, policy: Policy
+) -> None:
+    directory = os.fsencode("/".join(above))
+    for end in range(1, len(above) + 1):
+        assume(policy.classify(os.fsencode("/".join(above[:end])), is_dir=True) is PathClass.TRACKED)
+    path = os.fsencode("/".join([*above, name]))
+    assert policy.judge_in(directory)(name, is_dir) is policy.classify(path, is_dir)
 
 
 def test_rules_survive_writing_and_bad_ones_are_named() -> None:
