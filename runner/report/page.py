@@ -22,7 +22,6 @@ th { border-bottom: 2px solid #8a90a0; } .text { text-align: left; }
 .wide { overflow-x: auto; } p.note { color: #555c6b; font-size: 0.85rem; max-width: 60rem; }
 .simulation { background: #fff3cd; border: 1px solid #d9b64a; padding: 0.6rem 1rem; max-width: 60rem; }
 figure { margin: 1.5rem 0; } img { max-width: 100%; } summary { cursor: pointer; }
-nav a { margin-right: 1rem; }
 """
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
