@@ -142,6 +142,17 @@ def test_a_script_that_stands_for_pip_is_asked(environment: Path, context: Conte
     assert str(environment) in target.name
 
 
+def test_a_script_that_stands_for_python_is_asked(
+    environment: Path, context: Context, tmp_path: Path
+) -> None:
+    shim = tmp_path / "shims" / "python"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/usr/bin/env bash\nexec {shlex.quote(str(environment))}/bin/python "$@"\n')
+    shim.chmod(0o755)
+    [target] = kind_of("pip").targets(command(f"{shim} -m pip install x", tmp_path), {}, context)
+    assert target.name == f"Python packages of {environment}"
+
+
 @pytest.mark.parametrize(
     "call", ["pip install --target /opt/x y", "pip install --user y", "no-such/pip install y"]
 )

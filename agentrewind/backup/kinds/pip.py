@@ -109,7 +109,7 @@ def _python(command: Command, words: list[str], context: Context) -> Path:
         if word.startswith("--python="):
             return _resolve(word.partition("=")[2], command, path)
     found = _resolve(program, command, path)
-    return _shebang(found, context) if command.name.startswith("pip") else found
+    return _shebang(found, context) if command.name.startswith("pip") else _real(found, context)
 
 
 def _of_uv(command: Command, words: list[str], context: Context, path: str | None) -> Path:
@@ -171,6 +171,18 @@ def _asked(script: Path, context: Context) -> Path:
     if found is None:
         raise UnclearError(f"{script} does not say which Python it belongs to")
     return Path(found[1]) / "bin" / found[2]
+
+
+def _real(python: Path, context: Context) -> Path:
+    """The interpreter itself where a script stands for it, as pyenv's do."""
+    try:
+        with python.open("rb") as file:
+            if file.read(2) != b"#!":
+                return python
+        said = run([str(python), "-c", "import sys; print(sys.executable)"], context)
+    except (OSError, CaptureError) as error:
+        raise UnclearError(f"{python} does not say which Python it stands for: {error}") from error
+    return Path(said.decode("utf-8", "surrogateescape").strip())
 
 
 def _prefix(python: Path) -> Path:
