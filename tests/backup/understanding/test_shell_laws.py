@@ -76,7 +76,7 @@ def _wrapped(draw: st.DrawFn, leaf: str) -> str:
         pattern = draw(st.sampled_from(_AROUND))
         if pattern.split()[0] in _PREFIXES and not _simple(text):
             continue
-        if pattern.startswith("!") and text.startswith("!"):
+        if pattern.startswith(("!", "time")) and text.startswith("!"):
             continue  # bash alone takes it twice
         if "`" in pattern and ("`" in text or "\n" in text or '"' in text or "\\" in text):
             continue
