@@ -275,6 +275,41 @@ def test_a_backup_that_failed_blocks_or_warns(bench: Bench, monkeypatch: pytest.
     assert [entry.state for entry in bench.entries()] == [State.BLOCKED, State.FAILED]
 
 
+@pytest.mark.parametrize("command", ["mv tree elsewhere", "mv one.txt two.txt tree/", "mv big.bin tree"])
+def test_what_is_too_large_to_copy_is_moved_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr("agentrewind.backup.kinds.files_moved.UNCOPIED", 1)
+    monkeypatch.setattr("agentrewind.backup.kinds.tree.BUDGET", 0)
+    furnish(bench)
+    bench.write("big.bin", "x" * 1000)
+    before = bench.facts()
+    assert not bench.do(command).blocked
+    moved = bench.facts()
+    assert moved != before
+    assert all(entry.captured and entry.captured.bytes == 0 for entry in bench.entries())
+    results = bench.take_back()
+    assert [result.detail for result in results if not result.back] == []
+    assert differences(before, bench.facts()) == []
+    bench.restoring.restore([result.safety for result in results if result.safety], by="undo")
+    assert differences(moved, bench.facts()) == []
+
+
+def test_what_was_changed_where_it_was_moved_to_stays_there(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentrewind.backup.kinds.files_moved.UNCOPIED", 1)
+    furnish(bench)
+    bench.do("mv tree elsewhere")
+    (bench.out / "elsewhere" / "a").write_text("by a person\n")
+    (result,) = bench.take_back()
+    assert result.state is State.PRESERVED
+    assert (bench.out / "elsewhere" / "a").read_text() == "by a person\n"
+    (forced,) = bench.take_back(by="forced", force=True)
+    assert not forced.back
+    assert (bench.out / "elsewhere" / "a").read_text() == "by a person\n"
+
+
 def test_the_store_itself_is_never_handed_over(bench: Bench) -> None:
     bench.do("echo x > one.txt")
     guarded = bench.do(f"rm -rf {bench.base}/store")

@@ -9,6 +9,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from agentrewind.backup.kind import Captured, CaptureError, Outcome, Parameters, Store, UnclearError
+from agentrewind.backup.kinds.files_moved import (
+    capture_move,
+    fingerprint_move,
+    is_large_move,
+    is_move,
+    restore_move,
+)
 from agentrewind.backup.kinds.files_written import written_paths
 from agentrewind.backup.kinds.tree import (
     Item,
@@ -48,8 +55,10 @@ class Files:
         follow = parameters.get("follow") is True
         contents = parameters.get("contents") is not False
         found: dict[Path, None] = {}
-        for path in written_paths(command, parameters, context):
-            for real in resolved(path, follow=follow):
+        paths = written_paths(command, parameters, context)
+        moved = _large_moves(paths, context) if parameters.get("paths") == "moved" else {}
+        for path in paths:
+            for real in () if path in moved else resolved(path, follow=follow):
                 if not inside(real, context.workspace):
                     found.setdefault(_first_missing(_fit(real)))
         deep = contents or _goes_deep(command, parameters)
@@ -57,9 +66,15 @@ class Files:
         whole = [path for path in _topmost(found) if contents or not os.path.lexists(path)]
         bare = [path for path in _topmost(found) if path not in whole]
         skip = context.workspace
-        return (*_grouped(whole, skip=skip), *_grouped(bare, contents=False, deep=deep, skip=skip))
+        return (
+            *{target.name: target for target in moved.values()}.values(),
+            *_grouped(whole, skip=skip),
+            *_grouped(bare, contents=False, deep=deep, skip=skip),
+        )
 
     def capture(self, target: Target, store: Store, context: Context) -> Captured:
+        if is_move(target):
+            return capture_move(target, store)
         trees: list[Json] = []
         blobs: list[str] = []
         notes: list[str] = []
@@ -77,6 +92,8 @@ class Files:
         )
 
     def fingerprint(self, target: Target, context: Context) -> str:
+        if is_move(target):
+            return fingerprint_move(target)
         found = sha256()
         anything = False
         for path in paths_in(target):
@@ -86,6 +103,8 @@ class Files:
         return found.hexdigest() if anything else ""
 
     def restore(self, target: Target, captured: Captured, store: Store, context: Context) -> Outcome:
+        if is_move(target):
+            return restore_move(target, captured, store)
         restored: list[str] = []
         missing: list[str] = []
         notes: list[str] = []
@@ -109,6 +128,8 @@ class Files:
         return Outcome(restored=tuple(restored), missing=tuple(missing), notes=tuple(notes))
 
     def plan(self, target: Target, captured: Captured, context: Context) -> tuple[str, ...]:
+        if is_move(target):
+            return (f"move {target.name} back",)
         lines = []
         for path, fields in _manifest(captured):
             state, count = fields.text("state"), fields.integer("count")
@@ -123,9 +144,27 @@ class Files:
         return tuple(lines)
 
     def describe(self, target: Target) -> tuple[str, str]:
+        if is_move(target):
+            return f"{target.name}, which the move itself keeps", "it is moved back"
         if not _contents(target):
             return f"{target.name}, owners as well", "they are set again; what was not there is removed"
         return f"{target.name} as it is", "what differs is written back, what is new is removed"
+
+
+def _large_moves(paths: list[Path], context: Context) -> dict[Path, Target]:
+    """What is too large to be copied before it is moved, by source and destination."""
+    found: dict[Path, Target] = {}
+    for source, into in zip(paths[::2], paths[1::2], strict=True):
+        (real,), (place,) = resolved(source, follow=False), resolved(into, follow=False)
+        ends = _as_json(real), _as_json(place)
+        inner = [inside(path, context.workspace) for path in (real, place)]
+        if any(inner) or inside(context.workspace or Path("/nowhere"), real) or bytes in map(type, ends):
+            continue
+        if is_large_move(real, place):
+            name = f"{show(real)} moved to {show(place)}"
+            target = Target(kind=KIND, name=name, detail={"move": {"from": ends[0], "to": ends[1]}})
+            found[source] = found[into] = target
+    return found
 
 
 def file_target(
