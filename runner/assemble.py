@@ -38,8 +38,6 @@ from runner.spending import cost_of, counted, tokens_of
 from runner.suspicion import hidden_of, suspicions
 from runner.trial import REVIEWS_FILE, STORE, InfrastructureError, Trial
 
-_PROGRESS_OF_ABSENT: tuple[Progress, ...] = ()
-
 
 def assemble(trial: Trial, folder: Path, clock: Clock) -> Result:
     """The result of a cell that ended. Raises InfrastructureError where its last state cannot be graded."""
@@ -172,7 +170,6 @@ def _exit(trial: Trial, final: Verdict) -> Exit:
 
 def _submissions(runs: Sequence[Run], verdicts: Sequence[Verdict]) -> tuple[SubmissionResult, ...]:
     found: list[SubmissionResult] = []
-    offset = 0
     made = [(attempt, each) for attempt, run in enumerate(runs, 1) for each in run.timeline().submissions()]
     made = made[-len(verdicts) :] if verdicts else []  # those before a recovery's endpoint are not its own
     sizes = {attempt: sum(len(own_nodes(run)) for run in runs[: attempt - 1]) for attempt, _ in made}
@@ -180,13 +177,12 @@ def _submissions(runs: Sequence[Run], verdicts: Sequence[Verdict]) -> tuple[Subm
     for (attempt, each), verdict in zip(made, verdicts, strict=True):
         same = bool(found) and found[-1].first_failure == verdict.first_failure
         repeated = 0 if verdict.accepted else repeated + 1 if same else 1
-        offset = sizes[attempt]
         found.append(
             _submission(
                 each,
                 verdict,
                 attempt=attempt,
-                nodes=offset + _place(runs[attempt - 1], each),
+                nodes=sizes[attempt] + _place(runs[attempt - 1], each),
                 repeated=repeated,
             )
         )

@@ -15,8 +15,8 @@ from agentrewind.errors import AgentRewindError, HarnessError, UsageError
 from agentrewind.options import REPEATED_FAILURES, Ablation, RunOptions
 from agentrewind.options import Strategy as RunStrategy
 from agentrewind.outcome import RunResult
-from agentrewind.records import JsonObject, RunId
-from agentrewind.run_store import Run, RunStore
+from agentrewind.records import JsonObject, ToolNode
+from agentrewind.run_store import Run
 from agentrewind.runs import NewRun, start_run
 from agentrewind.supervise import Surroundings
 from agentrewind.workspace.policy import Policy
@@ -258,16 +258,9 @@ def repeated_failures(verdicts: tuple[Verdict, ...]) -> int:
 
 def _last_output(run: Run) -> str:
     """What the agent's last command but the submission printed."""
-    from agentrewind.records import ToolNode
-
     for node in reversed(run.timeline().path()):
         if isinstance(node, ToolNode) and isinstance(node.output, dict):
             text = node.output.get("output") or node.output.get("text")
             if isinstance(text, str) and text.strip():
                 return text
     return ""
-
-
-def open_run(folder: Path, run_id: str) -> Run:
-    """A run of a finished cell."""
-    return RunStore(folder / STORE).open(RunId(run_id))
