@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrewind.backup.kind import CaptureError
-from agentrewind.backup.kinds.files import Files, file_target
+from agentrewind.backup.kinds.files import Files
+from agentrewind.backup.kinds.files_targets import file_target
 from agentrewind.backup.kinds.tree import decode, encode, nothing, scan
 from agentrewind.backup.store import BackupStore
 from agentrewind.backup.values import Context

@@ -7,7 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from agentrewind.backup.kind import Captured, CaptureError, Outcome, Parameters, Store, UnclearError
-from agentrewind.backup.kinds.files import Files, file_target, inside, paths_in
+from agentrewind.backup.kinds.files import Files
+from agentrewind.backup.kinds.files_targets import file_target, inside, paths_in
 from agentrewind.backup.kinds.git_command import GitCommand, find_repository, read_git
 from agentrewind.backup.kinds.tree import digest, hashed, scan, show
 from agentrewind.backup.kinds.words import read_words

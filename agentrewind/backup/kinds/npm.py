@@ -8,7 +8,8 @@ from pathlib import Path
 import orjson
 
 from agentrewind.backup.kind import Captured, Outcome, Parameters, Store, UnclearError
-from agentrewind.backup.kinds.files import Files, file_target
+from agentrewind.backup.kinds.files import Files
+from agentrewind.backup.kinds.files_targets import file_target
 from agentrewind.backup.programs import run
 from agentrewind.backup.values import Command, Context, Target
 from agentrewind.errors import DamagedError

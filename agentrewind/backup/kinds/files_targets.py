@@ -1,0 +1,169 @@
+"""Which files and directories outside the workspace a command may change, as targets."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agentrewind.backup.kind import Parameters, UnclearError
+from agentrewind.backup.kinds.files_moved import is_large_move
+from agentrewind.backup.kinds.files_written import written_paths
+from agentrewind.backup.kinds.tree import show
+from agentrewind.backup.kinds.words import resolved
+from agentrewind.backup.values import Command, Context, Target
+from agentrewind.errors import DamagedError
+from agentrewind.fields import Fields
+from agentrewind.records import Json, JsonObject
+
+KIND = "files"
+
+_EACH = 16
+"""Up to so many paths of one command are targets of their own, more of them one target together."""
+
+_NO_FILES = ("/proc", "/sys", "/dev")
+
+
+def file_targets(command: Command, parameters: Parameters, context: Context) -> tuple[Target, ...]:
+    """What a command may change outside the workspace, as targets. Raises UnclearError."""
+    follow = parameters.get("follow") is True
+    contents = parameters.get("contents") is not False
+    found: dict[Path, None] = {}
+    paths = written_paths(command, parameters, context)
+    moved = _large_moves(paths, context) if parameters.get("paths") == "moved" else {}
+    for path in paths:
+        for real in () if path in moved else resolved(path, follow=follow):
+            if not inside(real, context.workspace):
+                found.setdefault(_first_missing(_fit(real)))
+    deep = contents or _goes_deep(command, parameters)
+    # what is not there yet is taken away whole, and with its contents where that is undone
+    whole = [path for path in _topmost(found) if contents or not os.path.lexists(path)]
+    bare = [path for path in _topmost(found) if path not in whole]
+    skip = context.workspace
+    return (
+        *{target.name: target for target in moved.values()}.values(),
+        *_grouped(whole, skip=skip),
+        *_grouped(bare, contents=False, deep=deep, skip=skip),
+    )
+
+
+def file_target(
+    paths: list[Path], *, contents: bool = True, deep: bool = True, skip: Path | None = None
+) -> Target:
+    """Files at these absolute paths as one target.
+
+    `deep`: with all below them, apart from `skip`, which no restore touches either, whoever makes it.
+    """
+    listed: list[Json] = [as_json(path) for path in paths]
+    name = show(paths[0])
+    if len(paths) > 1:
+        name = f"{len(paths)} paths below {show(Path(os.path.commonpath(paths)))}"
+    if not contents:
+        # one call may change both: what is kept of a path has its own name
+        name = f"{'modes and times below' if deep else 'mode and times of'} {name}"
+    detail: JsonObject = {"paths": listed, "contents": contents, "deep": deep}
+    if skip is not None and any(inside(skip, path) for path in paths):
+        detail["skip"] = [as_json(skip)]
+    return Target(kind=KIND, name=name, detail=detail)
+
+
+def paths_in(target: Target) -> tuple[Path, ...]:
+    """The paths of a target. Raises DamagedError."""
+    return tuple(as_path(each) for each in Fields(target.detail, "target").items("paths"))
+
+
+def inside(path: Path, root: Path | None) -> bool:
+    """`path` is `root` or lies in it."""
+    return root is not None and (path == root or root in path.parents)
+
+
+def _large_moves(paths: list[Path], context: Context) -> dict[Path, Target]:
+    """What is too large to be copied before it is moved, by source and destination."""
+    found: dict[Path, Target] = {}
+    for source, into in zip(paths[::2], paths[1::2], strict=True):
+        (real,), (place,) = resolved(source, follow=False), resolved(into, follow=False)
+        ends = as_json(real), as_json(place)
+        inner = [inside(path, context.workspace) for path in (real, place)]
+        if any(inner) or inside(context.workspace or Path("/nowhere"), real) or bytes in map(type, ends):
+            continue
+        if is_large_move(real, place):
+            name = f"{show(real)} moved to {show(place)}"
+            target = Target(kind=KIND, name=name, detail={"move": {"from": ends[0], "to": ends[1]}})
+            found[source] = found[into] = target
+    return found
+
+
+def _grouped(
+    paths: list[Path], *, contents: bool = True, deep: bool = True, skip: Path | None = None
+) -> Iterator[Target]:
+    """One target a path; names of one file go together, and so do very many paths."""
+    groups: dict[object, list[Path]] = {}
+    for path in paths:
+        groups.setdefault(_one_file(path), []).append(path)
+    if len(groups) > _EACH:
+        yield file_target(paths, contents=contents, deep=deep, skip=skip)
+    else:
+        yield from (file_target(group, contents=contents, deep=deep, skip=skip) for group in groups.values())
+
+
+def _one_file(path: Path) -> object:
+    try:
+        status = path.lstat()
+    except OSError:
+        return path
+    several = status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode)
+    return (status.st_dev, status.st_ino) if several else path
+
+
+def _fit(path: Path) -> Path:
+    """Raises UnclearError for what is no file of a disk."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        mode = stat.S_IFREG
+    if not any(inside(path, Path(root)) for root in _NO_FILES) or inside(path, Path("/dev/shm")):
+        if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
+            raise UnclearError(f"{path} is a device, whose state cannot be read back")
+        return path
+    raise UnclearError(f"{path} stands for the system's own state and is no file that could be preserved")
+
+
+def _first_missing(path: Path) -> Path:
+    """The path itself, or where it is not there the first directory on the way that is missing as well."""
+    missing = path
+    while not os.path.lexists(missing) and missing.parent != missing and not os.path.lexists(missing.parent):
+        missing = missing.parent
+    return missing
+
+
+def _topmost(paths: Iterable[Path]) -> Iterator[Path]:
+    """The paths without those that lie in another of them."""
+    found = set(paths)
+    for path in sorted(found):
+        if not any(parent in found for parent in path.parents):
+            yield path
+
+
+def _goes_deep(command: Command, parameters: Parameters) -> bool:
+    options = parameters.get("deep", [])
+    wanted = options if isinstance(options, list) else []
+    words = [word.text for word in command.argv[1:] if word.text.startswith("-")]
+    letters = {f"-{letter}" for word in words if not word.startswith("--") for letter in word[1:]}
+    return any(each in words or each in letters for each in wanted)
+
+
+def as_json(path: Path) -> Json:
+    raw = os.fsencode(path)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def as_path(found: Json) -> Path:
+    if isinstance(found, bytes):
+        return Path(os.fsdecode(found))
+    if not isinstance(found, str) or not found.startswith("/"):
+        raise DamagedError(f"{found!r} is no absolute path")
+    return Path(found)
