@@ -22,6 +22,9 @@ from mettlebench.tree import remove_tree
 from mettlebench.verdict import Verdict
 from runner.result import Progress
 
+GRADING = "grading-"
+"""How a folder is called in which a snapshot is graded, beside the store; left over only by a kill."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
@@ -70,8 +73,9 @@ def _commits(node: Node) -> tuple[CommitId | None, CommitId | None]:
 class Grader:
     """Grades snapshots out of one cell's store; equal trees are graded once."""
 
-    def __init__(self, task: Task, store: SnapshotStore, *, mode: SandboxMode) -> None:
+    def __init__(self, task: Task, store: SnapshotStore, *, mode: SandboxMode, scratch: Path) -> None:
         self._task = task
+        self._scratch = scratch
         self._store = store
         self._mode = mode
         self._verdicts: dict[object, Verdict] = {}
@@ -80,7 +84,7 @@ class Grader:
         """The verdict on a snapshot. Raises EvaluatorError, MissingSnapshotError."""
         key = self._store.commit(commit).root
         if key not in self._verdicts:
-            place = Path(tempfile.mkdtemp(prefix="runner-grade-"))
+            place = Path(tempfile.mkdtemp(prefix=GRADING, dir=self._scratch))
             try:
                 restore_into(self._store, commit, place / "workspace")
                 self._verdicts[key] = evaluate(self._task, place / "workspace", mode=self._mode)
@@ -114,6 +118,6 @@ def grader(task: Task, home: Path, *, mode: SandboxMode) -> Iterator[Grader]:
         raise DamagedError(f"{home} holds {len(stores)} stores of snapshots, where a cell has one")
     store = SnapshotStore.open(stores[0])
     try:
-        yield Grader(task, store, mode=mode)
+        yield Grader(task, store, mode=mode, scratch=home.parent)
     finally:
         store.close()

@@ -29,6 +29,7 @@ from mettlebench.verdict import Verdict
 from runner import check, experiences
 from runner.agent_shell import STUCK_FILE
 from runner.cell import SIMULATED, Strategy
+from runner.grade import GRADING
 from runner.harnesses import harness_settings
 from runner.machine import Machine
 from runner.order import Order, Price, shell_settings
@@ -118,7 +119,8 @@ def _price(order: Order) -> Price | None:
 def clear(folder: Path) -> None:
     """Remove what an earlier try has left, its store kept as `failed-N` for whoever wants to know why."""
     folder.mkdir(parents=True, exist_ok=True)
-    remove_tree(folder / WORKSPACE)
+    for left in (folder / WORKSPACE, *folder.glob(f"{GRADING}*")):
+        remove_tree(left)
     if (folder / STORE).exists():
         number = 1
         while (folder / f"failed-{number}").exists():

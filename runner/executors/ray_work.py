@@ -9,6 +9,7 @@ import io
 import shutil
 import tarfile
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,6 +51,9 @@ def run_packed(packed: bytes, place: str) -> bytes:
         return _packed([(folder, ".")])
     finally:
         shutil.rmtree(root, ignore_errors=True)
+        for parent in root.parents[: len(Path(place).parts) - 1]:
+            with suppress(OSError):  # another cell of the campaign is at work beside it
+                parent.rmdir()
 
 
 def unpack_folder(packed: bytes, folder: Path) -> None:

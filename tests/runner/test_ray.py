@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -33,13 +34,14 @@ def test_a_try_needs_nothing_of_the_machine_that_ordered_it(
     save_order(order, here)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     packed = pack_order(order, here)
-    place = f"runner-test-{os.getpid()}"
+    place = f"runner-test-{os.getpid()}/a/b"
     unpack_folder(run_packed(packed, place), here)
     result = load_result(here)
     assert result is not None
     assert result.success, result.detail
     assert (here / "store").is_dir()
-    assert not Path(os.environ.get("TMPDIR", "/tmp"), place).exists()
+    assert not Path(tempfile.gettempdir(), f"runner-test-{os.getpid()}").exists()
+    assert not list(here.glob("grading-*"))
 
 
 @needs_ray
