@@ -47,7 +47,7 @@ def test_links_out_of_the_workspace_lead_nowhere(stage: Stage) -> None:
     stage.scripted(
         commands(
             f"ln -s {stage.root} out; ln -s {secret} file; cat out/secret file; echo changed > file",
-            f"mkdir -p records; ln -s {stage.tasks}/sample records/summary.json; ln -s / root; ls root/work",
+            f"mkdir -p records; ln -s {stage.tasks}/sample records/summary.json; ln -s / root; ls root/root",
         )
     )
     assert "the answer" not in outputs(stage)
