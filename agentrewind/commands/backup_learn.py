@@ -1,4 +1,4 @@
-"""`agentrewind backup explore`, `proposals`, `accept`, `reject`: what a model has learned, for a person to judge."""
+"""`agentrewind backup explore|proposals|accept|reject`: what a model has learned, for a person to judge."""
 
 from __future__ import annotations
 
