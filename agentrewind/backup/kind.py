@@ -46,6 +46,10 @@ class Store(Protocol):
         """The same for a file's content, streamed, by reflink where the file system can."""
         ...
 
+    def link_file(self, path: Path) -> str | None:
+        """The name of a file kept by another link, for what only removes its name; None where impossible."""
+        ...
+
     def get(self, name: str) -> bytes:
         """The bytes of this name, hash checked. Raises DamagedError."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import secrets
@@ -24,6 +25,8 @@ _PIECE = 1 << 20
 _CLONE = 0x40049409
 """The ioctl FICLONE of Linux: share a whole file's blocks, copied when either is written."""
 
+_LINK = "link:"
+
 _ONE_BY_ONE = 8
 """Up to so many files are synced each by itself, more of them together with their file system."""
 
@@ -43,6 +46,8 @@ class BackupStore:
         self._blobs = Blobs(self._payloads)
         self._scratch: list[Path] = []
         self._unsynced: list[Path] = []
+        self._links = directory / "links"
+        self._linked = False
         self._made = False
 
     def put(self, data: bytes) -> str:
@@ -73,27 +78,70 @@ class BackupStore:
             os.close(source)
         return f"sha256:{name}"
 
+    def link_file(self, path: Path) -> str | None:
+        """The name of a file that is kept by another link to it; None where it lies on another file system.
+
+        Nothing is read or copied. It outlives the removal of the file's own name, and nothing else: whoever
+        writes into the file writes into what is kept, which is found out when it is asked for.
+        """
+        status = path.lstat()
+        token = f"{status.st_dev:x}-{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+        make_directory(self._links)
+        try:
+            os.link(path, self._links / token, follow_symlinks=False)
+        except FileExistsError:
+            pass  # kept already, by another call
+        except OSError as error:
+            if error.errno in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP):
+                return None
+            raise CaptureError(f"{path} cannot be kept: {error.strerror or error}") from error
+        self._linked = True
+        return f"{_LINK}{token}"
+
     def get(self, name: str) -> bytes:
         """The bytes of this name. Raises DamagedError where they are missing or altered."""
+        if name.startswith(_LINK):
+            with self.open(name) as file:
+                return file.read()
         return self._blobs.get(name)
 
     def open(self, name: str) -> IO[bytes]:
-        """A payload as a file to read. Raises DamagedError where it is missing."""
+        """A payload as a file to read. Raises DamagedError where it is missing, or was written into."""
+        if name.startswith(_LINK):
+            self.check(name)
+            return (self._links / name.removeprefix(_LINK)).open("rb")
         try:
             return (self._payloads / name.removeprefix("sha256:")).open("rb")
         except OSError as error:
             raise DamagedError(f"the payload {name} of a backup cannot be read: {error.strerror}") from error
 
     def check(self, name: str) -> None:
-        """Raises DamagedError unless the payload is there and its bytes have this hash."""
+        """Raises DamagedError unless the payload is there and its bytes have this hash.
+
+        Of a file that is kept by a link, size and time of its last change are compared instead.
+        """
+        if name.startswith(_LINK):
+            self._check_link(name.removeprefix(_LINK))
+            return
         digest = name.removeprefix("sha256:")
         if not (self._payloads / digest).exists():
             raise DamagedError(f"the payload {name} of a backup is missing")
         if not _holds(self._payloads / digest, digest):
             raise DamagedError(f"the payload {name} of a backup was altered: its hash does not match")
 
+    def _check_link(self, token: str) -> None:
+        try:
+            status = (self._links / token).lstat()
+        except OSError as error:
+            raise DamagedError(f"a file that a backup keeps is missing: {error.strerror or error}") from error
+        if token.split("-")[2:] != [f"{status.st_mtime_ns:x}", f"{status.st_size:x}"]:
+            raise DamagedError("a file that a backup keeps by a link was written into under another name")
+
     def settle(self) -> None:
         """Make durable what was put so far. Raises StorageError."""
+        if self._linked:
+            self._linked = False
+            sync_directory(self._links)
         waiting, self._unsynced = self._unsynced, []
         if not waiting:
             return

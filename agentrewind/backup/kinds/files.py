@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import IO
 
 from agentrewind.backup.kind import Captured, CaptureError, Outcome, Parameters, Store
 from agentrewind.backup.kinds.files_moved import (
@@ -22,6 +24,7 @@ from agentrewind.backup.kinds.files_targets import (
 )
 from agentrewind.backup.kinds.tree import (
     Item,
+    Take,
     check_budget,
     decode,
     digest,
@@ -33,6 +36,7 @@ from agentrewind.backup.kinds.tree import (
 )
 from agentrewind.backup.kinds.tree_restore import TreeRestore
 from agentrewind.backup.values import Command, Context, Target
+from agentrewind.errors import DamagedError
 from agentrewind.fields import Fields
 from agentrewind.records import Json, JsonObject
 
@@ -42,7 +46,7 @@ class Files:
 
     Parameters of a rule: `paths` says which words name them (see `files_written`), `contents = false` that
     only modes, owners and times change, `recursive` which options make it go below a directory, `follow`
-    that a link at the end of a path is followed.
+    that a link at the end of a path is followed, `unlinks` that names are removed and no file is written.
     """
 
     def targets(self, command: Command, parameters: Parameters, context: Context) -> tuple[Target, ...]:
@@ -89,10 +93,11 @@ class Files:
             if path.parent.exists() and path.parent.resolve() != path.parent:
                 missing.append(f"{show(path)}: a link on the way leads elsewhere now")
                 continue
+            source = _ByHash(store)
             work = TreeRestore(
                 root=path,
-                wanted=wanted,
-                store=store,
+                wanted=[source.known(item) for item in wanted],
+                store=source,
                 skip=_skip(target),
                 contents=_contents(target),
                 first=first,
@@ -124,6 +129,11 @@ class Files:
             return f"{target.name}, which the move itself keeps", "it is moved back"
         if not _contents(target):
             return f"{target.name}, owners as well", "they are set again; what was not there is removed"
+        if _linked(target):
+            return (
+                f"{target.name}, by links to its files",
+                "what differs is written back, what is new removed",
+            )
         return f"{target.name} as it is", "what differs is written back, what is new is removed"
 
 
@@ -131,8 +141,10 @@ def capture_tree(path: Path, target: Target, store: Store, context: Context) -> 
     """One tree preserved, with its entry for the manifest. Raises CaptureError."""
     skip = _skip(target)
     if _contents(target):
-        check_budget(path, store, skip=skip)
-        items = scan(path, store.put_file, skip=skip)
+        take = _linking(store) if _linked(target) else store.put_file
+        if not _linked(target):
+            check_budget(path, store, skip=skip)
+        items = scan(path, take, skip=skip)
     else:
         items = _scan(path, target)
     name = store.put(encode(items))
@@ -164,10 +176,57 @@ def _manifest(captured: Captured) -> Iterator[tuple[Path, Fields]]:
 
 
 def _scan(path: Path, target: Target, *, contents: bool | None = None) -> list[Item]:
-    take = hashed if (_contents(target) if contents is None else contents) else nothing
+    read = _times_and_sizes if _linked(target) else hashed
+    take = read if (_contents(target) if contents is None else contents) else nothing
     if target.detail.get("deep") is False:
         return scan(path, take, skip=_skip(target), deep=False)
     return scan(path, take, skip=_skip(target))
+
+
+class _ByHash:
+    """Files that are kept by links, under the names of their bytes, by which a restore compares."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._names: dict[str, str] = {}
+
+    def known(self, item: Item) -> Item:
+        """The item with the name of its bytes; as it is where these cannot be had, so that its turn fails."""
+        if not item.content.startswith("link:"):
+            return item
+        try:
+            with self._store.open(item.content) as file:
+                found = sha256()
+                while piece := file.read(1 << 20):
+                    found.update(piece)
+        except DamagedError:
+            return item
+        name = f"sha256:{found.hexdigest()}"
+        self._names[name] = item.content
+        return replace(item, content=name)
+
+    def open(self, name: str) -> IO[bytes]:
+        """The payload, however it is kept."""
+        return self._store.open(self._names.get(name, name))
+
+
+def _linked(target: Target) -> bool:
+    return target.detail.get("linked") is True
+
+
+def _linking(store: Store) -> Take:
+    """Keeps each file by a link, or as a copy where it lies on another file system than the store."""
+
+    def take(path: Path) -> str:
+        return store.link_file(path) or store.put_file(path)
+
+    return take
+
+
+def _times_and_sizes(path: Path) -> str:
+    """What tells a large file's content, without reading it."""
+    status = path.lstat()
+    return f"{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
 def _contents(target: Target) -> bool:

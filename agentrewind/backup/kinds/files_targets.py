@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from agentrewind.backup.kind import Parameters, UnclearError
 from agentrewind.backup.kinds.files_moved import is_large_move
 from agentrewind.backup.kinds.files_written import written_paths
-from agentrewind.backup.kinds.tree import show
+from agentrewind.backup.kinds.tree import show, sizes
 from agentrewind.backup.kinds.words import resolved
 from agentrewind.backup.values import Command, Context, Target
 from agentrewind.errors import DamagedError
@@ -21,6 +22,9 @@ KIND = "files"
 
 _EACH = 16
 """Up to so many paths of one command are targets of their own, more of them one target together."""
+
+LINKED = 256 << 20
+"""Bytes from which on what is only removed is kept by links instead of copies."""
 
 _NO_FILES = ("/proc", "/sys", "/dev")
 
@@ -41,9 +45,10 @@ def file_targets(command: Command, parameters: Parameters, context: Context) -> 
     whole = [path for path in _topmost(found) if contents or not os.path.lexists(path)]
     bare = [path for path in _topmost(found) if path not in whole]
     skip = context.workspace
+    unlinks = parameters.get("unlinks") is True
     return (
         *{target.name: target for target in moved.values()}.values(),
-        *_grouped(whole, skip=skip),
+        *(_by_links(each) if unlinks else each for each in _grouped(whole, skip=skip)),
         *_grouped(bare, contents=False, deep=deep, skip=skip),
     )
 
@@ -66,6 +71,13 @@ def file_target(
     if skip is not None and any(inside(skip, path) for path in paths):
         detail["skip"] = [as_json(skip)]
     return Target(kind=KIND, name=name, detail=detail)
+
+
+def _by_links(target: Target) -> Target:
+    """A large tree that only loses its names is kept by links to its files, without copying them."""
+    if sum(sizes(path) for path in paths_in(target) if os.path.lexists(path)) < LINKED:
+        return target
+    return replace(target, detail={**target.detail, "linked": True})
 
 
 def paths_in(target: Target) -> tuple[Path, ...]:

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import IO, Protocol
 
-from agentrewind.backup.kind import CaptureError, Store
 from agentrewind.backup.kinds.tree import (
     BLOCKS,
     CHARACTERS,
@@ -27,6 +27,13 @@ from agentrewind.backup.kinds.tree import (
     scan,
     show,
 )
+from agentrewind.errors import AgentRewindError
+
+
+class Opens(Protocol):
+    """Gives payloads by their names."""
+
+    def open(self, name: str) -> IO[bytes]: ...
 
 
 @dataclass(slots=True)
@@ -43,7 +50,7 @@ class TreeRestore:
 
     root: Path
     wanted: Sequence[Item]
-    store: Store
+    store: Opens
     skip: Sequence[Path] = ()
     contents: bool = True
     first: dict[str, Path] = field(default_factory=dict)
@@ -97,7 +104,7 @@ class TreeRestore:
     def _try(self, item: Item, act: Callable[[Item], None]) -> None:
         try:
             act(item)
-        except (OSError, CaptureError) as error:
+        except (OSError, AgentRewindError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             line = f"{self._name(item)}: {reason}"
             if line not in self.missing:
