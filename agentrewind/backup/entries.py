@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias, assert_never
@@ -46,6 +47,7 @@ class Entry:
         cwd: working directory of the call and `home` the user's, for whoever restores.
         before: fingerprint when it was captured; `after`: once the call was done, None where that is unknown.
         undoes: the entry whose restore this one takes back, for what was preserved before a restore.
+        made_by: label of the restore that it was preserved before; known once that has begun.
         by: the restores that were begun, by their labels, each with what came of it (None: unknown).
         detail: what came back and what did not, or why there is no backup.
     """
@@ -66,6 +68,7 @@ class Entry:
     before: str = ""
     after: str | None = None
     undoes: str | None = None
+    made_by: str = ""
     state: State = State.PRESERVED
     by: dict[str, State | None] = field(default_factory=dict)
     detail: tuple[str, ...] = ()
@@ -132,6 +135,30 @@ def fold_in(entries: dict[str, Entry], line: Line) -> None:
     entry = line if isinstance(line, Entry) else entries.get(line.id)
     if entry is not None:  # else its own line is damaged, which the reader has named
         entries[line.id] = _with(entry, line)
+    if isinstance(line, RestoreBegun) and line.safety in entries:
+        entries[line.safety] = replace(entries[line.safety], made_by=line.by)
+
+
+def last_call(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """All that was preserved for the last call, oldest first; calls that are back already do not count.
+
+    Where the call changed nothing, its entries say so; no older call takes its place.
+    """
+    calls: dict[tuple[str | None, ...], list[Entry]] = {}
+    for entry in entries:
+        if entry.captured is not None and entry.undoes is None:
+            calls.setdefault(entry.occasion, []).append(entry)
+    for call in reversed(calls.values()):
+        if any(each.restorable for each in call) or all(each.state is State.UNCHANGED for each in call):
+            return tuple(call)
+    return ()
+
+
+def last_restore(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """What all parts of the last restore preserved before they began, oldest first."""
+    made = [each for each in entries if each.undoes is not None and each.restorable]
+    label = made[-1].made_by if made else ""
+    return tuple(each for each in made if each.made_by == label) if label else tuple(made[-1:])
 
 
 def _with(entry: Entry, line: Line) -> Entry:

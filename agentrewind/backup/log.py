@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentrewind.backup.entries import Entry, Line, fold_in
+from agentrewind.backup.entries import Entry, Line, fold_in, last_call
 from agentrewind.backup.entry_lines import FORMAT, read_line, write_line
 from agentrewind.clock import Clock
 from agentrewind.durable import make_directory, storage_error, sync_directory
@@ -113,19 +113,27 @@ class BackupLog:
         return LogRead(entries=dict(self._known.entries), damages=tuple(self._known.damages))
 
     def entry(self, name: str) -> Entry:
-        """The entry of this id, of a unique beginning of one, or the newest restorable one for `last`.
+        """The entry of this id, of a unique beginning of one, or the newest one of the last call for `last`.
+
+        Raises UsageError where there is none, or several.
+        """
+        return self.named(name)[-1]
+
+    def named(self, name: str) -> tuple[Entry, ...]:
+        """The entry of this id or of a unique beginning of one; for `last` all of the last call.
 
         Raises UsageError where there is none, or several.
         """
         entries = self.read().entries
         if name == "last":
-            found = [each.id for each in entries.values() if each.restorable and each.undoes is None][-1:]
-        else:
-            found = [name] if name in entries else [each for each in entries if each.startswith(name)]
+            found = [each.id for each in last_call(entries.values())]
+            if found:
+                return tuple(entries[each] for each in found)
+        found = [name] if name in entries else [each for each in entries if each.startswith(name)]
         if len(found) != 1:
             several = f"; it could be {', '.join(found[:5])}" if found else ""
             raise UsageError(f"no backup is called {name!r}{several} (see `agentrewind backup log`)")
-        return entries[found[0]]
+        return (entries[found[0]],)
 
     def of_run(self, run_id: str, nodes: Iterable[str] | None = None) -> tuple[Entry, ...]:
         """The entries of a run's nodes, oldest first, without those that a restore made."""

@@ -35,13 +35,15 @@ class Result:
         state: RESTORED, PARTLY, NOT_RESTORABLE, UNKNOWN (begun and interrupted), UNCHANGED (nothing to do),
             or PRESERVED: left as it is, and still kept.
         detail: what came back and what did not, or why nothing was done.
-        safety: the entry that preserved what was there before, None where nothing moved.
+        safety: the entry that preserved what was there before, None where no restore was begun.
+        moved: the state is no longer what `safety` holds, or nobody can tell.
     """
 
     entry: Entry
     state: State
     detail: tuple[str, ...] = ()
     safety: str | None = None
+    moved: bool = False
 
     def to_json(self) -> JsonObject:
         """As reports and `--json` hold it."""
@@ -230,7 +232,13 @@ class Restoring:
         if state is not State.NOT_RESTORABLE:
             lines += self._flipped(entry)
         self.log.append(*lines)
-        return Result(entry=entry, state=state, detail=detail, safety=safety.id if safety else None)
+        return Result(
+            entry=entry,
+            state=state,
+            detail=detail,
+            safety=safety.id if safety else None,
+            moved=safety is not None and fingerprint != safety.before,
+        )
 
     def _flipped(self, entry: Entry) -> list[Line]:
         """Taking a restore back makes the entry that it had restored a kept one again, and so on in turn."""
@@ -254,7 +262,11 @@ class Restoring:
         if state is None:
             text = "its restore was begun and interrupted; look at the state yourself"
             return Result(
-                entry=entry, state=State.UNKNOWN, detail=(text,), safety=safety[-1] if safety else None
+                entry=entry,
+                state=State.UNKNOWN,
+                detail=(text,),
+                safety=safety[-1] if safety else None,
+                moved=bool(safety),
             )
         return Result(entry=entry, state=state, detail=entry.detail, safety=safety[-1] if safety else None)
 

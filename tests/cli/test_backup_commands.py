@@ -103,3 +103,50 @@ def test_for_people(bench: Bench) -> None:
     assert "rm one.txt" in command(bench, "show", "last").stdout
     assert "would write back" in command(bench, "restore", "last", "--dry-run").stdout
     assert "restored" in command(bench, "restore", "last").stdout
+
+
+@pytest.mark.parametrize("one_more", [(), ("last",)], ids=["undo", "undo last"])
+def test_last_means_all_of_the_last_call(bench: Bench, one_more: tuple[str, ...]) -> None:
+    lost = [bench.write(name, name) for name in ("r1", "r2", "r3")]
+    bench.do("rm r1 r2 r3", node="rec_000005")
+
+    def there() -> list[bool]:
+        return [path.exists() for path in lost]
+
+    results = asked(bench, "restore", "last")
+    assert sorted(each["what"] for each in results) == [str(path) for path in lost]
+    assert {each["call"] for each in results} == {"rm r1 r2 r3"}
+    assert there() == [True] * 3
+    assert not (bench.out / "one.txt").exists()
+    asked(bench, "undo", *one_more)
+    assert there() == [False] * 3
+    asked(bench, "undo", *one_more)
+    assert there() == [True] * 3
+
+
+def test_last_is_no_older_call_where_the_last_one_changed_nothing(bench: Bench) -> None:
+    bench.write("stays", "x")
+    bench.do("rm stays; printf x >stays; touch -d @1600000000.123456789 stays", node="rec_000005")
+    before = bench.log.read().entries
+    bench.do("chmod 644 stays", node="rec_000007")
+    made = [each for each in bench.entries() if each.id not in before]
+    assert [each.state.value for each in made] == ["unchanged"]
+    told = command(bench, "restore", "last")
+    assert (told.returncode, "chmod 644 stays changed nothing" in told.stdout) == (0, True)
+    assert [each["state"] for each in asked(bench, "restore", "last")] == ["unchanged"]
+    assert not (bench.out / "one.txt").exists()
+
+
+def test_the_call_is_named(bench: Bench) -> None:
+    for words in (("--dry-run",), ()):
+        told = command(bench, "restore", "last", *words).stdout
+        assert "of the call bash: rm one.txt" in told
+        assert "nothing was preserved for the later call bash: ./unknown" in told
+
+
+def test_only_what_moved_can_be_taken_back(bench: Bench) -> None:
+    for payload in (bench.store.directory / "blobs").iterdir():
+        payload.unlink()
+    told = command(bench, "restore", "last")
+    assert told.returncode == 1
+    assert "takes it back" not in told.stdout
