@@ -18,24 +18,10 @@ from agentrewind.backup.rules.matching import Rules
 from agentrewind.backup.rules.rule import Rule
 from agentrewind.backup.understanding import mcp, tools
 from agentrewind.backup.understanding.code_actions import only_calls_tools
+from agentrewind.backup.understanding.finding import parts
 from agentrewind.backup.understanding.reading import reads, writing_redirects
 from agentrewind.backup.understanding.shell import read_shell
 from agentrewind.backup.values import Command, Context, Decision, Redirect, Target, Tier, ToolCall, Word
-
-_IN_PLACE = (
-    "rm",
-    "rmdir",
-    "unlink",
-    "shred",
-    "chmod",
-    "chown",
-    "chgrp",
-    "touch",
-    "truncate",
-    "gzip",
-    "setfattr",
-)
-"""Programs that change nothing but the paths that find hands them."""
 
 _TELLS_READING = ("postgresql", "kubernetes", "imap")
 """Kinds whose state never lies in the workspace: a command without a target only reads it."""
@@ -116,16 +102,18 @@ def _shell(text: str, context: Context, rules: Rules, gathered: _Gathered) -> No
     reading = read_shell(text, context)
     if reading.unclear:
         gathered.cannot_tell("", f"the command cannot be read: {reading.unclear}")
-    finder: Command | None = None
     for command in _once(reading.commands):
-        finder = command if command.name == "find" else finder
         if reads(command):
             continue
         _redirects(command, rules, context, gathered)
         if command.unclear:
             gathered.cannot_tell(_shown(command), command.unclear)
         if command.argv and not reads(replace(command, redirects=())):
-            _command(_as_find(command, finder) or command, rules, context, gathered)
+            judged, besides = parts(command)
+            if besides and not command.unclear:
+                gathered.cannot_tell(_shown(command), besides)
+            for each in judged:
+                _command(each, rules, context, gathered)
 
 
 def _once(commands: tuple[Command, ...]) -> Iterator[Command]:
@@ -136,18 +124,6 @@ def _once(commands: tuple[Command, ...]) -> Iterator[Command]:
         if shape not in seen:
             seen.add(shape)
             yield command
-
-
-def _as_find(command: Command, finder: Command | None) -> Command | None:
-    """For what find hands to a program that changes those paths alone: find, which can tell them."""
-    if not command.open_ended or finder is None or command.name not in _IN_PLACE:
-        return None
-    if command.wrappers[-1:] == ("find",):
-        return replace(finder, redirects=())
-    if command.wrappers[-1:] == ("xargs",) and not any(word.text.startswith("-exec") for word in finder.argv):
-        action = tuple(Word(text) for text in ("-exec", command.name, "{}", ";"))
-        return replace(finder, argv=(*finder.argv, *action), redirects=())
-    return None
 
 
 def _redirects(command: Command, rules: Rules, context: Context, gathered: _Gathered) -> None:

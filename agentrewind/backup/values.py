@@ -82,6 +82,7 @@ class Command:
         user: whom `sudo -u`, `su` or `runuser` run it as, None for the caller.
         host: where `ssh`, `docker exec` or `kubectl exec` run it, None for here.
         open_ended: operands come from elsewhere (`xargs`, `find -exec`); argv holds only the fixed ones.
+        source: the find whose matches it gets and nothing else, None where its operands come from elsewhere.
         unclear: why it is not wholly understood, empty where it is.
     """
 
@@ -94,6 +95,7 @@ class Command:
     user: str | None = None
     host: str | None = None
     open_ended: bool = False
+    source: Command | None = None
     unclear: str = ""
 
     @property

@@ -35,7 +35,13 @@ def made_unclear(command: Command, reason: str) -> Command:
 
 
 def open_ended(inner: Command, rest: list[Word], sign: str | None) -> Nested:
-    words = [replace(word, literal=False) if sign and sign in word.text else word for word in rest]
+    """The command with words of its own; where they are `sign`, they stand for what comes from elsewhere."""
+    words = [
+        replace(word, literal=False, text="{}" if word.text == sign else word.text)
+        if sign and sign in word.text
+        else word
+        for word in rest
+    ]
     return Nested(command=replace(inner, open_ended=True, stdin=None), words=tuple(words), keeps_stdin=False)
 
 

@@ -144,6 +144,7 @@ def _find(command: Command) -> Iterator[Command | Nested]:
             command,
             argv=(),
             wrappers=(*command.wrappers, "find"),
+            source=None if command.open_ended else command,
             cwd=None if word.text.endswith("dir") else command.cwd,
         )
         if words[at + 1 : end]:

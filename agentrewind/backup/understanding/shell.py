@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agentrewind.backup.understanding import builtins
+from agentrewind.backup.understanding.finding import prints_matches
 from agentrewind.backup.understanding.nested import Nested
 from agentrewind.backup.understanding.reading import reads
 from agentrewind.backup.understanding.scope import Scope, merged, scope_of
@@ -61,6 +62,7 @@ class _Reader:
     host: str | None = None
     stdin: str | None = None
     stdin_file: Redirect | None = None
+    source: Command | None = None
     depth: int = 0
 
     def script(self, text: str, scope: Scope) -> Scope | None:
@@ -100,16 +102,19 @@ class _Reader:
         redirects, stdin = self.redirects(node.get("Redirs", []), scope)
         if command["Type"] == "CallExpr":
             return self.call(command, redirects, stdin, scope)
-        before = (self.outer, self.stdin, self.stdin_file, len(self.found))
+        before = (self.outer, self.stdin, self.stdin_file, self.source)
+        start = len(self.found)
         self.outer = (*redirects, *self.outer)
         if stdin is not None:
             self.stdin, self.stdin_file = stdin, None
+        if _reads(redirects):
+            self.source = None
         try:
             after = self.compound(command, scope)
-            if redirects and len(self.found) == before[3]:
+            if redirects and len(self.found) == start:
                 self.emit(Command(argv=(), redirects=redirects, cwd=scope.cwd))
         finally:
-            self.outer, self.stdin, self.stdin_file = before[:3]
+            self.outer, self.stdin, self.stdin_file, self.source = before
         return after
 
     def compound(self, node: Node, scope: Scope) -> tuple[Scope | None, Scope | None]:
@@ -161,7 +166,7 @@ class _Reader:
     def binary(self, node: Node, scope: Scope) -> tuple[Scope | None, Scope | None]:
         left, right, operator = node["X"], node["Y"], node["Op"]
         if operator in ("|", "|&"):
-            self.pipe(left, right, scope)
+            self.pipe(left, right, scope, both=operator == "|&")
             return scope, scope
         ok, failed = self.statement(left, scope.copy())
         way = ok if operator == "&&" else failed
@@ -173,14 +178,15 @@ class _Reader:
             return right_ok, merged(failed, right_failed)
         return merged(ok, right_ok), right_failed
 
-    def pipe(self, left: Node, right: Node, scope: Scope) -> None:
-        before = (self.stdin, self.stdin_file)
+    def pipe(self, left: Node, right: Node, scope: Scope, *, both: bool) -> None:
+        before = (self.stdin, self.stdin_file, self.source)
         start = len(self.found)
         self.statement(left, scope.copy())
         made = self.found[start:]
         self.stdin, self.stdin_file = builtins.output_of(made[0]) if len(made) == 1 else (None, None)
+        self.source = made[0] if len(made) == 1 and not both and prints_matches(made[0]) else None
         self.statement(right, scope.copy())
-        self.stdin, self.stdin_file = before
+        self.stdin, self.stdin_file, self.source = before
 
     def choice(self, node: Node, scope: Scope) -> Scope | None:
         """An if, with the else and elif parts that hang on it."""
@@ -251,11 +257,11 @@ class _Reader:
     def nested(self, node: object, scope: Scope) -> None:
         """Read the substitutions under a node, each in a shell of its own."""
         for each in substitutions(node):
-            before = (self.outer, self.stdin, self.stdin_file)
-            self.outer, self.stdin, self.stdin_file = (), None, None
+            before = (self.outer, self.stdin, self.stdin_file, self.source)
+            self.outer, self.stdin, self.stdin_file, self.source = (), None, None, None
             with self.deeper():
                 self.statements(each.get("Stmts", []), scope.copy())
-            self.outer, self.stdin, self.stdin_file = before
+            self.outer, self.stdin, self.stdin_file, self.source = before
         builtins.forget_defaults(node, scope)
 
     def redirects(self, nodes: list[Node], scope: Scope) -> tuple[tuple[Redirect, ...], str | None]:
@@ -299,6 +305,7 @@ class _Reader:
             stdin=self.stdin if stdin is None and not _reads(redirects) else stdin,
             user=self.user,
             host=self.host,
+            source=None if _reads(redirects) else self.source,
             unclear=taint,
         )
         if self.stdin_file is not None and not _reads(redirects):
@@ -343,11 +350,11 @@ class _Reader:
             return scope, scope
         inner = scope.copy()
         inner.arguments = command.argv[1:]
-        before = (self.outer, self.stdin, self.stdin_file)
-        self.outer, self.stdin = command.redirects, command.stdin
+        before = (self.outer, self.stdin, self.stdin_file, self.source)
+        self.outer, self.stdin, self.source = command.redirects, command.stdin, command.source
         with self.deeper():
             after = merged(*self.statement(body, inner))
-        self.outer, self.stdin, self.stdin_file = before
+        self.outer, self.stdin, self.stdin_file, self.source = before
         if after is None:
             return scope, scope
         after.arguments = scope.arguments

@@ -115,6 +115,10 @@ def _appended(inner: Command, taken: Taken, rest: list[Word]) -> Nested:
     """xargs: its operands come from its input, at the end or wherever the replaced text stands."""
     mark = taken.options.get("-I") or taken.options.get("-i") or taken.options.get("--replace")
     sign = (mark.text or "{}") if mark is not None else None
+    delimiter = taken.options.get("-d") or taken.options.get("--delimiter")
+    divided = delimiter is not None and delimiter.text != "\\n"
+    if inner.open_ended or divided or "-a" in taken.options or "--arg-file" in taken.options:
+        inner = replace(inner, source=None)
     return open_ended(inner, rest, sign)
 
 

@@ -1,0 +1,89 @@
+"""Changes outside the workspace by way of find, of links made before, or of the state of the shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentrewind.backup.decide import decide
+from agentrewind.backup.rules.loading import load_rules
+from agentrewind.backup.values import Context, Decision, Tier, ToolCall
+
+Judge = Callable[[str], Decision]
+
+RULES = load_rules(None)
+FURNISH = """mkdir ws out out/d ws/sub; echo precious >out/f; echo precious >out/d/h; cd ws; echo hi >a
+echo new >sub/z; ln -s ../out link; tar cf x.tar a; (cd ..; tar cf ws/y.tar out/f); git init -q rep"""
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Judge:
+    base = tmp_path.resolve()
+    subprocess.run(["bash", "-c", FURNISH], cwd=base, check=True, capture_output=True)
+    context = Context(
+        cwd=base / "ws", env={"PATH": os.environ["PATH"]}, home=base / "home", workspace=base / "ws"
+    )
+
+    def judged(text: str) -> Decision:
+        call = ToolCall(name="bash", arguments={"command": text.replace("@", str(base / "out"))})
+        return decide(call, context, RULES)
+
+    return judged
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"find . -name a -exec rm ../out/f \;",
+        r"find . -name a -exec rm {} ../out/f \;",
+        r"find . -name a -exec rm ../out/f {} +",
+        r"find . -name a -execdir rm ../out/f \;",
+        r"find . -name a -exec chmod {} ../out/f \;",
+        r"find . -name a -exec touch -r {} ../out/f \;",
+        r"find . -name a -exec rm -rf {}/../../out/d \;",
+        r"find . -name a -exec mv {} ../out/f \;",
+        r"find . -name a -exec ln -f {} ../out/f \;",
+        r"find . -name a -exec tee ../out/f \;",
+        r"find . -name a -exec xargs rm \;",
+        "find . -name a | xargs rm ../out/f",
+        "find . -name a | xargs -I{} rm ../out/f",
+        "find . -name a | xargs truncate -s0 ../out/f",
+        "find sub -type d | xargs -I% rm -rf %/../../out/d",
+        "find . -name a | sed s,^,../out/, | xargs rm",
+        "find . -name a | head -1 | xargs dirname | xargs rm -r",
+        r"find . -name a -printf '../out/f\n' | xargs rm",
+        "find . -name a |& xargs rm",
+        "find . -name a; echo ../out/f | xargs rm",
+        "find . -name a | xargs -d/ rm",
+        "find . -name a | xargs -a names rm",
+        "find . -name a | xargs rm < names",
+        "find . -name a | { xargs rm; } < names",
+        "find . -name a | (cd ../out && xargs rm)",
+        "{ find . -name a; echo ../out/f; } | xargs rm",
+        "ls | xargs rmdir",
+    ],
+)
+def test_find_and_xargs_hand_on_more_than_matches(judge: Judge, text: str) -> None:
+    assert judge(text).tier is not Tier.NONE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"find . -name a -exec rm -f {} \;",
+        "find . -name a -exec chmod 600 {} +",
+        "find . -name a -exec truncate -s 0 {} +",
+        "find . -name a | xargs rm -f",
+        "find . -name a -print | xargs rm -f",
+        "find . -name a 2>/dev/null | xargs -I% rm %",
+        "find . -name a -print0 | xargs -0 rm",
+        "find . -name a -print -delete",
+    ],
+)
+def test_find_and_xargs_inside_the_workspace(judge: Judge, text: str) -> None:
+    decision = judge(text)
+    assert (decision.tier, decision.uncovered) == (Tier.NONE, ())
