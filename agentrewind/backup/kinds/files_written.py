@@ -4,36 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentrewind.backup.kind import Parameters, UnclearError
-from agentrewind.backup.kinds.words import Given, paths_of, read_words
+from agentrewind.backup.kinds.files_archives import archived, unzipped
+from agentrewind.backup.kinds.files_asked import Written, listed
+from agentrewind.backup.kinds.words import read_words
 from agentrewind.backup.programs import run
 from agentrewind.backup.values import Command, Context, Word
 
 _WRITING = (">", ">>", ">|", "&>", "&>>", ">&", "<>")
 _NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "/dev/zero")
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One command with its words read and the parameters of its rule."""
-
-    command: Command
-    context: Context
-    given: Given
-    parameters: Parameters
-
-    def paths(self, word: Word) -> list[Path]:
-        return paths_of(word, self.command, self.context)
-
-    def all_paths(self, words: Collection[Word]) -> list[Path]:
-        return [path for word in words for path in self.paths(word)]
-
-    def listed(self, name: str) -> tuple[str, ...]:
-        """A parameter that is a list of text."""
-        return listed(self.parameters, name)
 
 
 def written_paths(command: Command, parameters: Parameters, context: Context) -> list[Path]:
@@ -50,25 +31,28 @@ def written_paths(command: Command, parameters: Parameters, context: Context) ->
     return list(reader(Written(command, context, words, parameters)))
 
 
-def listed(parameters: Parameters, name: str) -> tuple[str, ...]:
-    """A parameter that is a list of text, empty where there is none."""
-    found = parameters.get(name, [])
-    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
-
-
 def _operands(written: Written) -> Iterator[Path]:
     given, parameters = written.given, written.parameters
-    _closed(written)
+    written.closed()
     skip = parameters.get("skip", 0)
     first = skip if isinstance(skip, int) and not given.has(*written.listed("unless")) else 0
     recursive = written.listed("recursive")
     suffix = given.value(*written.listed("suffix"))
-    for path in written.all_paths(given.operands[first:]):
+    for path in entered(written, given.operands[first:]):
         if recursive and path.is_dir() and not path.is_symlink() and not given.has(*recursive):
             continue  # refused by the program itself
         yield path
         if suffix is not None and suffix.text:
             yield from _kept_beside(path, suffix)
+
+
+def entered(written: Written, words: Collection[Word]) -> Iterator[Path]:
+    """The paths that these words name; where `link/` names a link, what it leads to as well."""
+    for word in words:
+        for path in written.paths(word):
+            yield path
+            if word.text.endswith(("/", "/.")) and path.is_symlink():
+                yield path.resolve()
 
 
 def _kept_beside(path: Path, suffix: Word) -> Iterator[Path]:
@@ -89,7 +73,7 @@ def _empty_directories(written: Written) -> Iterator[Path]:
 def _destination(written: Written) -> Iterator[Path]:
     """Where `cp`, `ln` and `install` put each source."""
     given = written.given
-    _closed(written)
+    written.closed()
     if given.has("-d", "--directory") and written.command.name == "install":
         yield from written.all_paths(given.operands)
         return
@@ -100,7 +84,7 @@ def _destination(written: Written) -> Iterator[Path]:
 
 def _moved(written: Written) -> Iterator[Path]:
     """Both ends of every move."""
-    _closed(written)
+    written.closed()
     sources, target, into = _ends(written)
     for source in sources:
         yield source
@@ -112,15 +96,15 @@ def _ends(written: Written) -> tuple[list[Path], Path, bool]:
     given = written.given
     directory = given.value("-t", "--target-directory")
     if directory is not None:
-        return written.all_paths(given.operands), _one(written, directory), True
+        return written.all_paths(given.operands), written.one(directory), True
     if not given.operands:
         raise UnclearError("it names no file")
     if len(given.operands) == 1:
         # `ln TARGET` puts its link here
         if written.command.name == "ln":
-            return written.paths(given.operands[0]), _one(written, Word(".")), True
-        return [], _one(written, given.operands[0]), False
-    target = _one(written, given.operands[-1])
+            return written.paths(given.operands[0]), written.one(Word(".")), True
+        return [], written.one(given.operands[0]), False
+    target = written.one(given.operands[-1])
     sources = written.all_paths(given.operands[:-1])
     whole = given.has("-T", "--no-target-directory") or (
         given.has("-n", "--no-dereference") and target.is_symlink()
@@ -128,22 +112,15 @@ def _ends(written: Written) -> tuple[list[Path], Path, bool]:
     return sources, target, target.is_dir() and not whole
 
 
-def _one(written: Written, word: Word) -> Path:
-    found = written.paths(word)
-    if len(found) != 1:
-        raise UnclearError(f"{word.text!r} stands for {len(found)} paths")
-    return found[0]
-
-
 def _last(written: Written) -> Iterator[Path]:
     """The whole destination of `rsync` and `scp`."""
-    _closed(written)
+    written.closed()
     if not written.given.operands:
         return
     word = written.given.operands[-1]
     if ":" in word.text.partition("/")[0]:
         raise UnclearError(f"{word.text} lies on another machine")
-    yield _one(written, word)
+    yield written.one(word)
 
 
 def _redirects(written: Written) -> Iterator[Path]:
@@ -153,49 +130,13 @@ def _redirects(written: Written) -> Iterator[Path]:
             continue
         if text in _NOWHERE or text.startswith("/dev/fd/") or text == "-":
             continue
-        yield _one(written, redirect.target)
+        yield written.one(redirect.target)
 
 
 def _block_copy(written: Written) -> Iterator[Path]:
     for word in written.given.operands:
         if word.text.startswith("of="):
-            yield _one(written, Word(word.text[3:], word.literal, word.glob))
-
-
-def _archive(written: Written) -> Iterator[Path]:
-    """What `tar` unpacks over, or the archive that it writes."""
-    given = written.given
-    _closed(written)
-    # `tar xzf NAME` has its letters in the first word, without a dash
-    old = given.operands[0].text if given.operands and not given.options else ""
-    name = given.value("-f", "--file") or (
-        given.operands[1] if "f" in old and len(given.operands) > 1 else None
-    )
-    if given.has("-x", "--extract", "--get") or "x" in old:
-        if name is None or name.text == "-" or given.has("--strip-components", "--transform", "-P"):
-            raise UnclearError("what the archive holds is known only when the command runs")
-        archive = _one(written, name)
-        yield from _members(written, ["tar", "-tf", str(archive)])
-    elif not (given.has("-t", "--list", "-d", "--diff", "--compare") or "t" in old or "d" in old):
-        if name is None or name.text == "-":
-            return
-        yield _one(written, name)
-
-
-def _unzipped(written: Written) -> Iterator[Path]:
-    """What `unzip` unpacks over."""
-    _closed(written)
-    if written.given.operands:
-        yield from _members(written, ["unzip", "-Z1", str(_one(written, written.given.operands[0]))])
-
-
-def _members(written: Written, listing: list[str]) -> Iterator[Path]:
-    """The paths of an archive's members, by its own list of names."""
-    directory = _one(written, written.given.value("-C", "--directory", "-d") or Word("."))
-    for name in run(listing, written.context).splitlines():
-        path = directory / name.decode("utf-8", "surrogateescape").strip("/")
-        if path != directory and not (name.endswith(b"/") and path.is_dir()):
-            yield path
+            yield written.one(Word(word.text[3:], word.literal, word.glob))
 
 
 def _compressed(written: Written) -> Iterator[Path]:
@@ -253,12 +194,6 @@ def _argument(written: Written) -> Iterator[Path]:
                 yield from written.paths(Word(text))
 
 
-def _closed(written: Written) -> None:
-    """Raises UnclearError where more operands come from elsewhere."""
-    if written.command.open_ended and "find" not in written.command.wrappers:
-        raise UnclearError("its operands come from another command's output")
-
-
 _MODES: dict[str, Callable[[Written], Iterator[Path]]] = {
     "operands": _operands,
     "empty-directories": _empty_directories,
@@ -267,8 +202,8 @@ _MODES: dict[str, Callable[[Written], Iterator[Path]]] = {
     "last": _last,
     "redirects": _redirects,
     "of": _block_copy,
-    "archive": _archive,
-    "unzipped": _unzipped,
+    "archive": archived,
+    "unzipped": unzipped,
     "compressed": _compressed,
     "found": _found,
     "argument": _argument,

@@ -6,6 +6,7 @@ import glob
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from agentrewind.backup.kind import UnclearError
@@ -20,8 +21,12 @@ class Given:
     operands: tuple[Word, ...] = field(default=())
 
     def has(self, *names: str) -> bool:
-        """Any of these options was given."""
-        return any(name in names for name, _ in self.options)
+        """Any of these options was given, in full or cut short."""
+        return any(
+            name in names
+            or (name.startswith("--") and len(name) > 3 and any(each.startswith(name) for each in names))
+            for name, _ in self.options
+        )
 
     def value(self, *names: str) -> Word | None:
         """The value of the last of these options."""
@@ -80,6 +85,9 @@ def paths_of(word: Word, command: Command, context: Context) -> list[Path]:
     if not word.literal:
         raise UnclearError(f"what {word.text!r} stands for is known only when the command runs")
     path = _absolute(word.text, command, context)
+    last = word.text.rstrip("/").rpartition("/")[2]
+    if word.glob and last.startswith(".") and fnmatchcase("..", last):
+        raise UnclearError(f"{word.text!r} may stand for the directory above as well")
     if not word.glob:
         return [path]
     found = sorted(glob.glob(str(path)))  # noqa: PTH207 - Path.glob takes hidden files as well

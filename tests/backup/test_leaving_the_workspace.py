@@ -1,0 +1,99 @@
+"""Which commands on files reach out of the workspace though they seem to stay in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentrewind.backup.decide import decide
+from agentrewind.backup.rules.loading import load_rules
+from agentrewind.backup.values import Context, Decision, Tier, ToolCall
+
+RULES = load_rules(None)
+
+DESK = """
+mkdir ws out; echo precious >out/f; mkdir out/d; echo precious >out/d/h; cd ws; echo hi >a; mkdir sub
+echo new >sub/z; ln -s ../out link; ln -s ../../out sub/k; ln ../out/f hl; ln a twin; mkdir q deep
+ln -s ../../out/f q/z; ln ../out/f deep/hl; tar cf x.tar a; cd ..; tar cf ws/y.tar out/f
+"""
+
+
+class Desk:
+    """A workspace with links and names that lead out of it."""
+
+    def __init__(self, base: Path) -> None:
+        subprocess.run(["bash", "-ec", DESK], cwd=base, check=True, env={"PATH": os.environ["PATH"]})
+        self.base = base
+        self.context = Context(
+            cwd=base / "ws", env={"PATH": os.environ["PATH"]}, home=base, workspace=base / "ws"
+        )
+
+    def shell(self, text: str) -> Decision:
+        return decide(ToolCall(name="bash", arguments={"command": text}), self.context, RULES)
+
+    def kept(self, decision: Decision) -> set[str]:
+        """What of each target is kept, relative to the desk."""
+        found: set[str] = set()
+        for target in decision.targets:
+            paths = target.detail.get("paths", [])
+            assert isinstance(paths, list)
+            found |= {os.path.relpath(str(path), self.base) for path in paths}
+        return found
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path.resolve())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tar xf x.tar --to-command='tee ../out/f'", "tar -xf x.tar --checkpoint-action=exec=./a",
+        "tar cf n.tar a --checkpoint=1 --checkpoint-action=exec=./a", "tar -cf n.tar -I ./a a",
+        "tar -c --use-compress-program=./a -f n.tar a", "tar cf n.tar --remove-files ../out/f",
+        "tar x -C .. < y.tar", "tar xP -f y.tar", "tar -xPf y.tar", "tar --absolute-names -xf y.tar",
+        "tar -xf y.tar --one-top-level=../out", "tar xf y.tar --transform=s,^,/tmp/, -P",
+        "tar -xf x.tar --xform s,a,b,", "tar tf x.tar --index-file=../out/f", "tar cf n.tar -g ../out/f a",
+        "tar -xf x.tar --overwrite", "tar -cf host:n.tar a", "tar xf x.tar $X", "tar -xf x.tar -T list",
+        "TAR_OPTIONS=-P tar -xf x.tar", "tar -xf nothing-yet.tar", "tar -xf x.tar --to-com=./a",
+        "tar --delete -f x.tar a", "tar xfC x.tar $D", "tar xf x.tar -F ./a",
+    ],
+)  # fmt: skip
+def test_what_tar_may_do_elsewhere_is_not_covered(desk: Desk, text: str) -> None:
+    decision = desk.shell(text)
+    assert decision.uncovered, decision
+    assert decision.tier is Tier.SUBAGENT
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("tar xfC y.tar ..", {"out/f"}), ("tar xCf .. y.tar", {"out/f"}), ("tar -xC .. -f y.tar", {"out/f"}),
+        ("tar -C.. -xf y.tar", {"out/f"}), ("tar xf x.tar --directory=../out", {"out/a"}),
+        ("tar xf x.tar -C link", {"out/a"}), ("tar xf x.tar --directory link/d", {"out/d/a"}),
+        ("tar cf ../out/f a", {"out/f"}), ("tar cf q/z a", {"out/f"}), ("tar -rf link/f a", {"out/f"}),
+        ("cd .. && tar xzvf ws/y.tar", {"out/f"}), ("tar xf x.tar", set()), ("tar c a | cat", set()),
+        ("tar cf n.tar *", set()), ("tar -czf n.tar a", set()),
+        ("tar cvzf n.tar --exclude=b a", set()), ("tar xf x.tar -O", set()),
+    ],
+)  # fmt: skip
+def test_what_tar_writes_is_kept(desk: Desk, text: str, kept: set[str]) -> None:
+    decision = desk.shell(text)
+    assert (desk.kept(decision), decision.uncovered) == (kept, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("rm -rf link/", {"out"}), ("rm -rf ./link//", {"out"}), ("rm -rf sub/k/", {"out"}),
+        ("rm -rf sub/*/", {"out"}), ("rm --recurs -f link/", {"out"}), ("rm -r --force link/.", {"out"}),
+        ("rm -rf link", set()), ("rm --recu ../out/d", {"out/d"}), ("rm -rf sub/../link/d/", {"out/d"}),
+    ],
+)  # fmt: skip
+def test_a_link_with_a_slash_is_what_it_leads_to(desk: Desk, text: str, kept: set[str]) -> None:
+    decision = desk.shell(text)
+    assert (desk.kept(decision), decision.uncovered) == (kept, ())
