@@ -58,6 +58,9 @@ HARMLESS = frozenset(
 """Parameters that say how to sample or how to format; everything else might authenticate somebody."""
 
 _SHORTEST_SECRET = 6
+_WORDS = r"passw(?:or)?d|passwort|passphrase|pgpass|_pwd|_pw(?![a-z])|token(?!s)|secret|api[_-]?key"
+_VALUE = r"""(?:\\"[^"\\\n]*\\"|"[^"]{0,2000}"|'[^']{0,2000}'|\\[^"\n]|[^\s"'&;|)\\])+"""
+_ACCOUNT = r"(?<![A-Za-z0-9_-])(?:--(?:proxy-)?user(?:name)?(?:=|\s+)|-[sSkLfivgG]{0,6}[uU]\s*)"
 _SHAPES = (
     # user:password@ in a URL
     (re.compile(r"(://)[^\s/?#'\"<>]+@"), rf"\1{REDACTED}@"),
@@ -79,6 +82,50 @@ _SHAPES = (
         rf"\1{REDACTED}",
     ),
     (re.compile(r"(\bbearer\s+)(?!\[redacted\])[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), rf"\1{REDACTED}"),
+    # variables and parameters, options, accounts, and programs that take a password behind a letter
+    (
+        re.compile(
+            rf"((?<![A-Za-z0-9_])[A-Za-z0-9_-]{{0,64}}(?:{_WORDS})[A-Za-z0-9_]{{0,64}}=)(?!\[redacted\]){_VALUE}",
+            re.IGNORECASE,
+        ),
+        rf"\1{REDACTED}",
+    ),
+    (
+        re.compile(
+            rf"((?<![A-Za-z0-9_-])--?(?:[a-z0-9]{{1,32}}-){{0,4}}(?:{_WORDS}|pass)\s+)(?!\[redacted\]){_VALUE}",
+            re.IGNORECASE,
+        ),
+        rf"\1{REDACTED}",
+    ),
+    (re.compile(rf"({_ACCOUNT}\\?\"[^\s\"':%/]{{1,128}}[:%])(?!\[redacted\])[^\"\\\n]+"), rf"\1{REDACTED}"),
+    (re.compile(rf"({_ACCOUNT}'[^\s\"':%/]{{1,128}}[:%])(?!\[redacted\])[^'\n]+"), rf"\1{REDACTED}"),
+    (
+        re.compile(rf"({_ACCOUNT}(?!\d+:)[^\s:%/]{{1,128}}[:%])(?!\[redacted\]|//|\\?[\"']\s){_VALUE}"),
+        rf"\1{REDACTED}",
+    ),
+    (
+        re.compile(
+            rf"(\b(?:mysql\w{{0,16}}|mariadb(?:-\w{{1,16}})?)\b[^\n]{{0,600}}?\s-p)(?!\[redacted\]){_VALUE}"
+        ),
+        rf"\1{REDACTED}",
+    ),
+    (
+        re.compile(
+            r"(\b(?:sshpass|(?:docker|podman|registry|az)\s+login|redis-cli|ldap\w{1,16})\b[^\n]{0,600}?\s-[paw]\s*)"
+            rf"(?!\[redacted\]){_VALUE}"
+        ),
+        rf"\1{REDACTED}",
+    ),
+    (re.compile(r"(\bcookie[\"']?\s*:(?!\s*\[redacted\])\s*)[^\"'\n]+", re.IGNORECASE), rf"\1{REDACTED}"),
+    # keys of JSON
+    (
+        re.compile(
+            rf"(\"[A-Za-z0-9_-]{{0,64}}(?:{_WORDS})[A-Za-z0-9_-]{{0,64}}\\?\"\s*:\s*\\?\")(?!\[redacted\])"
+            r"(?:\\[^\"]|[^\"\\\n])+",
+            re.IGNORECASE,
+        ),
+        rf"\1{REDACTED}",
+    ),
     (re.compile(r"([?&](?:key|token|api-key|sig|signature)=)(?!\[redacted\])[^\s&#\"']+"), rf"\1{REDACTED}"),
     # the shapes of well-known providers' keys
     (re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{8,}[*A-Za-z0-9_-]*"), REDACTED),

@@ -362,6 +362,30 @@ class TestRedaction:
             ("https://host/v1?key=abcdef123456&n=1", "abcdef123456"),
             ("token ghp_abcdefghijklmnop", "ghp_abcdefghijklmnop"),
             ("AKIAIOSFODNN7EXAMPLE", "IOSFODNN"),
+            ("curl -u bob:s3cr3t https://host", "s3cr3t"),
+            ("curl -ubob:s3cr3t https://host", "s3cr3t"),
+            ("curl -sLu 'bob:s3 cr3t' https://host", "cr3t"),
+            ('curl "https://host?a=1&b=2" --user "bob:s3 cr3t"', "cr3t"),
+            ('curl -u bob:"s3 cr3t" https://host', "cr3t"),
+            ("curl --proxy-user=bob:s3cr3t https://host", "s3cr3t"),
+            ('curl -H "Authorization: Bearer tok" https://host', "tok"),
+            ("curl -H 'Authorization: token tik'", "tik"),
+            ("curl -H 'Cookie: a=s3cr3t; b=c'", "s3cr3t"),
+            ('{"command":"curl -H \\"Authorization: Bearer tok\\""}', "tok"),
+            ("tool --password s3cr3t", "s3cr3t"),
+            ("tool --password=s3cr3t", "s3cr3t"),
+            ("tool --db-password 's3 cr3t'", "cr3t"),
+            ("tool --password 's3\ncr3t'", "cr3t"),
+            ('{"command":"tool --password \\"s3 cr3t\\""}', "cr3t"),
+            ("mysql -uroot -ps3cr3t shop", "s3cr3t"),
+            ("mysqldump -p's3 cr3t' shop | gzip", "cr3t"),
+            ("sshpass -p s3cr3t ssh host", "s3cr3t"),
+            ("docker login -u me -p s3cr3t", "s3cr3t"),
+            ("redis-cli -a s3cr3t flushall", "s3cr3t"),
+            ("PGPASSWORD=s3cr3t psql", "s3cr3t"),
+            ('export MYSQL_PWD="s3 cr3t"', "cr3t"),
+            ("psql postgres://me:s3cr3t@host/shop", "s3cr3t"),
+            ('{"user": "me", "password": "s3 \\n cr3t"}', "cr3t"),
             ("the key is correct horse", "correct horse"),
             ("the key is correct%20horse", "correct%20horse"),
         ],
@@ -376,12 +400,27 @@ class TestRedaction:
         assert scrub("Authorization: Bearer s3cr3t-value", ["s3cr3t-value"]) == f"Authorization: {REDACTED}"
 
     @pytest.mark.parametrize(
-        "text", ["connection refused", "https://host:8080/v1", "task-force risk-averse", "", "a@b.example"]
+        "text",
+        [
+            "connection refused",
+            "https://host:8080/v1",
+            "task-force risk-averse",
+            "",
+            "a@b.example",
+            "max_tokens=100",
+            "docker run -u 1000:1000 image",
+            "git push -u origin main:other",
+            "mkdir -p a/b",
+            "rm password.txt token_cache",
+        ],
     )
     def test_harmless_text_stays(self, text: str) -> None:
         assert scrub(text, []) == text
 
-    @pytest.mark.parametrize("piece", ["a", "eyJ-", "sk-", "://", "x@", "authorization ", "api_key "])
+    @pytest.mark.parametrize(
+        "piece",
+        ["a", "eyJ-", "sk-", "://", "x@", "authorization ", "api_key ", "--a-", "mysql ", "-u a:", '"'],
+    )
     def test_long_texts_take_no_long_time(self, piece: str) -> None:
         begun = time.process_time()
         scrub(piece * 50_000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,14 +18,9 @@ from agentrewind.clock import Clock
 from agentrewind.errors import AgentRewindError
 from agentrewind.identity import canonical_bytes
 from agentrewind.records import Json, JsonObject
+from agentrewind.redact import scrub
 
 _SHOWN = 400
-_CREDENTIALS = (
-    re.compile(r"(://[^/\s:@'\"]*:)[^@/\s'\"]+(?=@)"),
-    re.compile(r"(?i)(\b\w*(?:password|passwd|token|secret|api_?key)\w*=)[^\s'\"&]+"),
-    re.compile(r"(?i)(--?(?:password|passwd|token|secret|api-?key)[ =])[^\s'\"]+"),
-)
-"""What looks like one in a command; the entry needs none of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +204,7 @@ class Backups:
             cwd=str(self.context.cwd),
             home=str(self.context.home),
             before=kind_of(covered.target.kind).fingerprint(covered.target, self.context),
-            detail=covered.captured.notes,
+            detail=tuple(map(scrub, covered.captured.notes)),
         )
 
     def _bare(self, call: ToolCall, decision: Decision, node: str | None, state: State, reason: str) -> Entry:
@@ -228,7 +222,7 @@ class Backups:
             cwd=str(self.context.cwd),
             home=str(self.context.home),
             state=state,
-            detail=(reason,),
+            detail=(scrub(reason),),
         )
 
 
@@ -239,6 +233,5 @@ def shown(arguments: Json) -> str:
         command = arguments.get("command", arguments.get("cmd"))
         text = command if isinstance(command, str) and len(arguments) <= 2 else ""
     text = text or canonical_bytes(arguments).decode()
-    for pattern in _CREDENTIALS:
-        text = pattern.sub(r"\g<1>…", text)
+    text = scrub(text)  # the entry needs no credential
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

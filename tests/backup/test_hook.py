@@ -72,11 +72,11 @@ def test_a_native_tool_is_preserved_for_by_its_path(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("command", "kept"),
     [
-        ("psql postgres://ann:s3cr3t@db/shop -c 'DELETE FROM x'", "psql postgres://ann:…@db/shop -c"),
-        ("PGPASSWORD=s3cr3t psql", "PGPASSWORD=… psql"),
-        ("mysql --password=s3cr3t shop", "--password=… shop"),
-        ("tool --token s3cr3t", "--token …"),
-        ("curl 'https://x.invalid/?api_key=s3cr3t&n=1'", "api_key=…&n=1"),
+        ("psql postgres://ann:s3cr3t@db/shop -c 'DELETE FROM x'", "psql postgres://[redacted]@db/shop -c"),
+        ("PGPASSWORD=s3cr3t psql", "PGPASSWORD=[redacted] psql"),
+        ("mysql --password=s3cr3t shop", "--password=[redacted] shop"),
+        ("tool --token s3cr3t", "--token [redacted]"),
+        ("curl 'https://x.invalid/?api_key=s3cr3t&n=1'", "api_key=[redacted]&n=1"),
     ],
 )
 def test_no_credential_of_a_command_is_in_its_entry(command: str, kept: str) -> None:
