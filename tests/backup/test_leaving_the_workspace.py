@@ -97,3 +97,45 @@ def test_what_tar_writes_is_kept(desk: Desk, text: str, kept: set[str]) -> None:
 def test_a_link_with_a_slash_is_what_it_leads_to(desk: Desk, text: str, kept: set[str]) -> None:
     decision = desk.shell(text)
     assert (desk.kept(decision), decision.uncovered) == (kept, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo x > hl", "echo x >> deep/hl", "cp a hl", "cp a deep/hl", "truncate -s 0 hl", "echo x | tee hl",
+        "dd if=a of=hl", "chmod 600 hl", "chmod -R 700 deep", "chown -R root .", "touch hl", "tar cf hl a",
+        "shred hl", "find deep -type f -exec chmod 600 {} +", "find . -name hl | xargs truncate -s 0",
+        "sqlite3 hl 'create table t(x)'", "ln -s hl soft && chmod 600 ./hl", "cd deep; : > hl",
+    ],
+)  # fmt: skip
+def test_a_file_with_a_name_outside_is_not_only_the_workspaces(desk: Desk, text: str) -> None:
+    assert any("other names" in each for each in desk.shell(text).uncovered)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo x > twin", "cp sub/z twin", "chmod 600 a", "chmod -R 700 sub", "rm hl", "mv hl gone",
+        "sed -i s/p/q/ hl", "ln -f a hl", "find deep -delete", "find deep -type f -exec rm {} +",
+        "rm -rf deep", "chown -R root sub", "chmod -R 700 .git",
+    ],
+)  # fmt: skip
+def test_what_replaces_one_name_leaves_the_others(desk: Desk, text: str) -> None:
+    decision = desk.shell(text)
+    assert (decision.tier, decision.uncovered) == (Tier.NONE, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("chown -RL root sub", {"out"}), ("chgrp -R -L root sub", {"out"}), ("chmod -R -L 700 sub", {"out"}),
+        ("chown --recursive -L root q", {"out/f"}), ("chown -RL root link/d", {"out/d"}),
+        ("chmod --recurs 700 ../out", {"out"}), ("mkdir q/r; chown -LR 0:0 ./q", {"out/f"}),
+    ],
+)  # fmt: skip
+def test_a_change_of_all_below_follows_links_where_it_is_told_to(
+    desk: Desk, text: str, kept: set[str]
+) -> None:
+    decision = desk.shell(text)
+    assert (desk.kept(decision), decision.uncovered) == (kept, ())
+    assert all(each.detail["deep"] for each in decision.targets)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agentrewind.backup.kind import Parameters, UnclearError
 from agentrewind.backup.kinds.files_moved import is_large_move
+from agentrewind.backup.kinds.files_names import check_names, linked_below, shared_below, writes_in_place
 from agentrewind.backup.kinds.files_written import written_paths
 from agentrewind.backup.kinds.tree import show, sizes
 from agentrewind.backup.kinds.words import resolved
@@ -36,11 +37,15 @@ def file_targets(command: Command, parameters: Parameters, context: Context) -> 
     found: dict[Path, None] = {}
     paths = written_paths(command, parameters, context)
     moved = _large_moves(paths, context) if parameters.get("paths") == "moved" else {}
-    for path in paths:
-        for real in () if path in moved else resolved(path, follow=follow):
-            if not inside(real, context.workspace):
-                found.setdefault(_first_missing(_fit(real)))
     deep = contents or _goes_deep(command, parameters)
+    reached = [real for path in paths if path not in moved for real in resolved(path, follow=follow)]
+    if deep and not contents:
+        reached += _reached_below(command, reached, context)
+    for real in reached:
+        if not inside(real, context.workspace):
+            found.setdefault(_first_missing(_fit(real)))
+    if context.workspace is not None and writes_in_place(command, parameters):
+        check_names((path for path in reached if inside(path, context.workspace)), context.workspace)
     # what is not there yet is taken away whole, and with its contents where that is undone
     whole = [path for path in _topmost(found) if contents or not os.path.lexists(path)]
     bare = [path for path in _topmost(found) if path not in whole]
@@ -157,12 +162,27 @@ def _topmost(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
 
 
+def _reached_below(command: Command, paths: list[Path], context: Context) -> Iterator[Path]:
+    """What a change of all that is below these directories reaches by other names."""
+    for path in paths:
+        if not path.is_symlink() and path.is_dir():
+            if _has_option(command, ["-L"]):
+                yield from linked_below(path)
+            if inside(path, context.workspace):
+                yield from shared_below(path)
+
+
 def _goes_deep(command: Command, parameters: Parameters) -> bool:
     options = parameters.get("deep", [])
-    wanted = options if isinstance(options, list) else []
+    return _has_option(command, options if isinstance(options, list) else [])
+
+
+def _has_option(command: Command, wanted: list[Json]) -> bool:
+    """Any of these options is given: as it is, cut short, or in a cluster."""
     words = [word.text for word in command.argv[1:] if word.text.startswith("-")]
     letters = {f"-{letter}" for word in words if not word.startswith("--") for letter in word[1:]}
-    return any(each in words or each in letters for each in wanted)
+    short = {each for each in wanted for word in words if len(word) > 3 and str(each).startswith(word)}
+    return any(each in words or each in letters or each in short for each in wanted)
 
 
 def as_json(path: Path) -> Json:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agentrewind.backup.kind import Captured, CaptureError, Outcome, Parameters, Store, UnclearError
+from agentrewind.backup.kinds.files_names import check_names
 from agentrewind.backup.understanding.sql import read_sql
 from agentrewind.backup.values import Command, Context, Target
 from agentrewind.records import JsonObject
@@ -98,6 +99,7 @@ def targets_of(path: Path, context: Context) -> tuple[Target, ...]:
     """The database in this file, nothing where the workspace's snapshots cover it."""
     real = Path(os.path.realpath(path))
     if context.workspace is not None and real.is_relative_to(Path(os.path.realpath(context.workspace))):
+        check_names([real], Path(os.path.realpath(context.workspace)))
         return ()
     return (Target(kind="sqlite", name=f"SQLite database {real}", detail={"path": str(real)}),)
 
