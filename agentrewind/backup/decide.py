@@ -7,7 +7,7 @@ it can touch anything outside.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -19,6 +19,7 @@ from agentrewind.backup.rules.rule import Rule
 from agentrewind.backup.understanding import mcp, tools
 from agentrewind.backup.understanding.code_actions import only_calls_tools
 from agentrewind.backup.understanding.finding import parts
+from agentrewind.backup.understanding.made import followed
 from agentrewind.backup.understanding.reading import reads, writing_redirects
 from agentrewind.backup.understanding.shell import read_shell
 from agentrewind.backup.values import Command, Context, Decision, Redirect, Target, Tier, ToolCall, Word
@@ -102,7 +103,7 @@ def _shell(text: str, context: Context, rules: Rules, gathered: _Gathered) -> No
     reading = read_shell(text, context)
     if reading.unclear:
         gathered.cannot_tell("", f"the command cannot be read: {reading.unclear}")
-    for command in _once(reading.commands):
+    for command in _once(followed(reading.commands, text)):
         if reads(command):
             continue
         _redirects(command, rules, context, gathered)
@@ -116,7 +117,7 @@ def _shell(text: str, context: Context, rules: Rules, gathered: _Gathered) -> No
                 _command(each, rules, context, gathered)
 
 
-def _once(commands: tuple[Command, ...]) -> Iterator[Command]:
+def _once(commands: Iterable[Command]) -> Iterator[Command]:
     """Commands in order, the same one only once."""
     seen: set[str] = set()
     for command in commands:

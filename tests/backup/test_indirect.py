@@ -87,3 +87,63 @@ def test_find_and_xargs_hand_on_more_than_matches(judge: Judge, text: str) -> No
 def test_find_and_xargs_inside_the_workspace(judge: Judge, text: str) -> None:
     decision = judge(text)
     assert (decision.tier, decision.uncovered) == (Tier.NONE, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ln -s ../out lk2 && rm lk2/f",
+        "ln -s @ l; echo x > l/f",
+        "ln -s ../out l; cd l && rm f",
+        "ln -s ../out l; rm */f",
+        "ln -s ../out/d l; rm l/../f",
+        "ln -s ../out l; find l/ -name f -delete",
+        "ln -s ../out l; find -L . -name h -exec rm {} +",
+        "ln -st . ../out/d; rm d/h",
+        "mv link l9 && rm l9/f",
+        "cp -a link l3 && rm l3/f",
+        "mkdir n; cp -a link n; rm n/link/f",
+        "rm -rf sub && ln -s ../out sub && rm sub/f",
+        "rm -rf sub && mv link sub && rm sub/f",
+        "ln ../out/f nn && echo x > nn",
+        "ln ../out/f nn && chmod 600 nn",
+        "ln ../out/f nn && chmod -R 600 .",
+        "ln ../out/f nn && mv nn mm && echo x > mm",
+        "cp -rl ../out/d hd && echo x > hd/h",
+        "git clone --local rep cl && echo x > cl/y",
+        "cd rep && git checkout other && echo x > y",
+        "tar xf x.tar && echo x > a",
+        "tar cf x.tar a && tar xf x.tar -C ../out",
+        "mv y.tar x.tar && tar xf x.tar -C ..",
+        "cat y.tar > x.tar && tar xf x.tar -C ..",
+        "cp y.tar x.tar && tar --extract -f x.tar -C ..",
+        "for i in 1 2; do rm l/f; ln -s ../out l; done",
+        "rm l/f; ln -s ../out l; rm l/f",
+        "while read x; do echo y > l/f; ln -s ../out l; done",
+        "cd rep; ln -s ../../out .git/hooks2; git gc",
+    ],
+)
+def test_what_goes_through_a_path_that_the_call_makes_is_unclear(judge: Judge, text: str) -> None:
+    assert judge(text).uncovered
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mkdir b && echo x > b/c",
+        "echo x > b; rm b",
+        "cd rep && git add . && git commit -m x",
+        "cd rep && git checkout -b topic && echo x > y && git add y",
+        "mv a b && rm b",
+        "mv a b && echo x > c",
+        "ln -s a b && rm -f b",
+        "cp a b && echo x >> b",
+        "cp -r sub new && echo x > a",
+        "mkdir -p b && tar xf x.tar -C b",
+        "mv a b && find . -name z -delete",
+        "sed -i s/h/j/ a && echo x > a",
+    ],
+)
+def test_ordinary_calls_stay_clear(judge: Judge, text: str) -> None:
+    decision = judge(text)
+    assert (decision.tier, decision.uncovered) == (Tier.NONE, ())
