@@ -147,3 +147,47 @@ def test_what_goes_through_a_path_that_the_call_makes_is_unclear(judge: Judge, t
 def test_ordinary_calls_stay_clear(judge: Judge, text: str) -> None:
     decision = judge(text)
     assert (decision.tier, decision.uncovered) == (Tier.NONE, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x=../out/f; f() { local x=a; }; f; rm $x",
+        "x=../out/f; f() { declare x=a; }; f; rm $x",
+        "x=../out/f; f() { eval 'local x=a'; }; f; rm $x",
+        "x=a; f() { rm $x; }; x=../out/f f",
+        "x=a; x=../out/f eval 'rm $x'",
+        "set -- a ../out/f; shift; rm $1",
+        "set -- a b ../out/f; shift 2; rm $1",
+        "set -- a ../out/f; shift $n; rm $1",
+        "q=../out/f; r=a; declare -n r=q; rm $r",
+        "x=a; y=x; declare $y=../out/f; rm $x",
+        "x=a; y=x; export $y=../out/f; rm $x",
+        "x=a; command export x=../out/f; rm $x",
+        "readonly x=../out/f; x=a; rm $x",
+        "x=a; printf -vx ../out/f; rm $x",
+        "OPTARG=a; getopts a: o -a ../out/f; rm $OPTARG",
+        "cd -P link/..; rm out/f",
+        "cd -P link; cd ..; rm out/f",
+        "cd sub; pushd ../../out; pushd ../ws; pushd +1; rm f",
+        "pushd ../out; pushd; rm f",
+        "HOME=../out cd; rm f",
+    ],
+)
+def test_the_state_of_the_shell_is_unknown_where_it_is_not_followed(judge: Judge, text: str) -> None:
+    assert judge(text).tier is not Tier.NONE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f() { local y=b; rm $y; }; f",
+        "set -- x a; shift; rm $1",
+        "declare -r x=a; echo $x",
+        "export X=b; echo x > $X",
+        "pushd sub; rm z",
+        "local_dir=sub; cd -- $local_dir && rm z",
+    ],
+)
+def test_the_state_of_the_shell_is_followed(judge: Judge, text: str) -> None:
+    assert judge(text).tier is Tier.NONE

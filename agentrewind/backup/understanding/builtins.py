@@ -38,6 +38,7 @@ def effect_of(name: str) -> Effect | None:
 
 def assign(scope: Scope, name: str, value: str | None, *, exporting: bool = False) -> None:
     """Set a variable, None to something unknown. One that programs see already is exported again."""
+    value = None if name in scope.fixed else value
     known = (scope.variables.get("PATH") or "").split(":")
     if steers(name, value, known):
         scope.spoil(f"{name} is set, which may change what commands do")
@@ -134,11 +135,14 @@ def _nothing(command: Command, scope: Scope) -> After:
 
 
 def _cd(command: Command, scope: Scope) -> After:
-    words = [
-        word for word in command.argv[1:] if word.text not in ("-P", "-L", "-e", "--") or not word.literal
-    ]
+    words = [word for word in command.argv[1:] if word.text not in ("-L", "--") or not word.literal]
     there = scope.copy()
-    there.cwd = _directory(words, scope)
+    # -P goes by where links lead, which may change on the way; pushd rotates its stack by +N and -N
+    odd = any(word.text.startswith(("-", "+")) for word in words) or not {"HOME", "CDPATH"}.isdisjoint(
+        command.assignments.keys() - scope.exports.keys()
+    )
+    odd = odd or (command.name == "pushd" and not words)
+    there.cwd = None if odd else _directory(words, scope)
     there.variables.pop("OLDPWD", None)
     return After(there, scope)
 
@@ -175,8 +179,8 @@ def _read(command: Command, scope: Scope) -> After:
             scope.spoil("a variable whose name is only known at run time is set")
         elif _NAME.fullmatch(word.text):
             assign(scope, word.text, None)
-    assign(scope, "REPLY", None)
-    assign(scope, "MAPFILE", None)
+    for name in ("REPLY", "MAPFILE", "OPTARG", "OPTIND"):
+        assign(scope, name, None)
     return After(scope, scope)
 
 
@@ -186,6 +190,8 @@ def _printf(command: Command, scope: Scope) -> After:
         scope.spoil("a variable whose name is only known at run time may be set")
     if len(words) == 2 and words[0].text == "-v":
         assign(scope, words[1].text, None)
+    elif words and words[0].text.startswith("-v"):
+        assign(scope, words[0].text[2:], None)
     return After(scope, scope)
 
 
@@ -212,6 +218,22 @@ def _set(command: Command, scope: Scope) -> After:
         if not word.literal or not _SET.fullmatch(word.text):
             scope.arguments = None
             scope.spoil("options of the shell are set that change how words are read")
+    return After(scope, scope)
+
+
+def _shift(command: Command, scope: Scope) -> After:
+    count = command.argv[1].text if len(command.argv) > 1 and command.argv[1].literal else "1"
+    given = scope.arguments
+    known = given is not None and len(command.argv) <= 2 and count.isdigit() and int(count) <= len(given)
+    literal = all(word.literal for word in command.argv)
+    scope.arguments = given[int(count) :] if given is not None and known and literal else None
+    return After(scope, scope)
+
+
+def _declares(command: Command, scope: Scope) -> After:
+    """`command export x=…` is no declaration to the parser: its words are taken apart by other rules."""
+    if any(not word.literal or "=" in word.text or word.text.startswith("-") for word in command.argv[1:]):
+        scope.spoil(f"{command.argv[0].text} is run in a way that hides what it sets")
     return After(scope, scope)
 
 
@@ -271,6 +293,13 @@ _EFFECTS: dict[str, Effect] = {
     "printf": _printf,
     "unset": _unset,
     "set": _set,
+    "shift": _shift,
+    "export": _declares,
+    "declare": _declares,
+    "typeset": _declares,
+    "local": _declares,
+    "readonly": _declares,
+    "let": _declares,
     "shopt": _rebinds,
     "alias": _rebinds,
     "unalias": _rebinds,

@@ -15,6 +15,7 @@ class Scope:
 
     `inherited`: names of variables that it was started with, which programs see.
     `exports`: variables that the text itself has given to the programs that it starts.
+    `fixed`: names of variables that may keep their value whatever is assigned.
     `taint` says why names of programs no longer mean what they say, empty while they do.
     """
 
@@ -25,6 +26,7 @@ class Scope:
     exports: dict[str, Word] = field(default_factory=dict)
     inherited: frozenset[str] = frozenset()
     arguments: tuple[Word, ...] | None = None
+    fixed: frozenset[str] = frozenset()
     taint: str = ""
 
     def copy(self) -> Scope:
@@ -75,6 +77,7 @@ def merged(first: Scope | None, second: Scope | None) -> Scope | None:
         home=first.home,
         variables=variables,
         functions=functions,
+        fixed=first.fixed | second.fixed,
         arguments=first.arguments if first.arguments == second.arguments else None,
         taint=first.taint or second.taint,
     )

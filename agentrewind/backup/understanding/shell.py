@@ -64,6 +64,8 @@ class _Reader:
     stdin_file: Redirect | None = None
     source: Command | None = None
     depth: int = 0
+    functions: int = 0
+    locals: set[str] = field(default_factory=set)
 
     def script(self, text: str, scope: Scope) -> Scope | None:
         """Read a whole text in this scope."""
@@ -231,13 +233,27 @@ class _Reader:
         return state
 
     def declare(self, node: Node, scope: Scope) -> Scope:
-        exporting = node.get("Variant", {}).get("Value") in ("export", "declare", "typeset", "readonly")
+        variant = node.get("Variant", {}).get("Value")
+        exporting = variant in ("export", "declare", "typeset", "readonly")
+        options = "r" if variant == "readonly" else ""
         self.evaluated(node.get("Args"), scope)
         for each in node.get("Args", []):
             if "Name" in each:
+                name = each["Name"]["Value"]
                 self.assignment(each, scope, exporting=exporting)
-            elif any(not word.literal for word in expand(each.get("Value") or {}, scope)):
+                if self.functions and variant not in ("export", "readonly"):
+                    self.locals.add(name)
+                    if each.get("Naked"):
+                        builtins.assign(scope, name, None)
+                scope.fixed |= {name} if set(options) - set("gx") else set()
+                continue
+            parts = (each.get("Value") or {}).get("Parts", [])
+            text = "".join(str(part.get("Value", "")) for part in parts)
+            if text[:1] not in ("-", "+") or any(part.get("Type") != "Lit" for part in parts):
                 scope.spoil("a variable whose name is only known at run time is set")
+            elif variant != "export" and set(text[1:]) & set("niulct"):
+                scope.spoil(f"{variant} {text} changes what assignments mean")
+            options += text[1:]
         return scope
 
     def assignment(self, node: Node, scope: Scope, *, exporting: bool = False) -> tuple[str, Word]:
@@ -335,6 +351,9 @@ class _Reader:
             command = replace(command, unclear=scope.taint)
         self.emit(command)
         if after.text is not None:
+            for name, word in command.assignments.items():
+                if scope.exports.get(name) != word:
+                    builtins.assign(scope, name, None)
             ended = self.script(after.text, scope)
             return ended, ended
         ok, failed = after.ok, after.failed
@@ -350,11 +369,21 @@ class _Reader:
             return scope, scope
         inner = scope.copy()
         inner.arguments = command.argv[1:]
+        given = [each for each, word in command.assignments.items() if scope.exports.get(each) != word]
+        for each in given:
+            word = command.assignments[each]
+            builtins.assign(inner, each, word.text if word.literal else None)
+        around, self.locals = self.locals, set()
+        self.functions += 1
         before = (self.outer, self.stdin, self.stdin_file, self.source)
         self.outer, self.stdin, self.source = command.redirects, command.stdin, command.source
         with self.deeper():
             after = merged(*self.statement(body, inner))
         self.outer, self.stdin, self.stdin_file, self.source = before
+        self.functions -= 1
+        own, self.locals = {*self.locals, *given}, around
+        for each in own if after is not None else ():
+            builtins.assign(after or scope, each, None)
         if after is None:
             return scope, scope
         after.arguments = scope.arguments
