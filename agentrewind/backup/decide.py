@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from agentrewind.backup.kind import CaptureError, UnclearError
+from agentrewind.backup.kinds.git_watch import git_doubts
 from agentrewind.backup.kinds.table import kind_of
 from agentrewind.backup.rules.matching import Rules
 from agentrewind.backup.rules.rule import Rule
@@ -103,18 +104,27 @@ def _shell(text: str, context: Context, rules: Rules, gathered: _Gathered) -> No
     reading = read_shell(text, context)
     if reading.unclear:
         gathered.cannot_tell("", f"the command cannot be read: {reading.unclear}")
-    for command in _once(followed(reading.commands, text)):
+    commands = tuple(followed(reading.commands, text))
+    doubts = git_doubts(commands, context)
+    for command in _once(commands):
+        doubt = doubts.get(repr(command))
+        if doubt:
+            gathered.cannot_tell(_shown(command), doubt.reason)
         if reads(command):
             continue
         _redirects(command, rules, context, gathered)
         if command.unclear:
             gathered.cannot_tell(_shown(command), command.unclear)
-        if command.argv and not reads(replace(command, redirects=())):
-            judged, besides = parts(command)
-            if besides and not command.unclear:
-                gathered.cannot_tell(_shown(command), besides)
-            for each in judged:
-                _command(each, rules, context, gathered)
+        if command.argv and not (doubt and doubt.asking_runs) and not reads(replace(command, redirects=())):
+            _words(command, rules, context, gathered)
+
+
+def _words(command: Command, rules: Rules, context: Context, gathered: _Gathered) -> None:
+    judged, besides = parts(command)
+    if besides and not command.unclear:
+        gathered.cannot_tell(_shown(command), besides)
+    for each in judged:
+        _command(each, rules, context, gathered)
 
 
 def _once(commands: Iterable[Command]) -> Iterator[Command]:

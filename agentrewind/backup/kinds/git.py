@@ -9,7 +9,7 @@ from pathlib import Path
 from agentrewind.backup.kind import Captured, CaptureError, Outcome, Parameters, Store, UnclearError
 from agentrewind.backup.kinds.files import Files
 from agentrewind.backup.kinds.files_targets import file_target, inside, paths_in
-from agentrewind.backup.kinds.git_command import GitCommand, find_repository, read_git
+from agentrewind.backup.kinds.git_command import GitCommand, find_repository, read_git, start_of
 from agentrewind.backup.kinds.tree import digest, hashed, scan, show
 from agentrewind.backup.kinds.words import read_words
 from agentrewind.backup.programs import run
@@ -105,7 +105,8 @@ def _left_out(target: Target) -> list[Path]:
 
 def _made(git: GitCommand, context: Context) -> Iterator[Target]:
     """The directory that `clone` or `init` makes or fills."""
-    operands = read_words(Command(argv=(Word("git"), *git.rest)), _MAKING).operands
+    given = read_words(Command(argv=(Word("git"), *git.rest)), (*_MAKING, *_cuts("--separate-git-dir", 4)))
+    operands = given.operands
     if any(not word.literal for word in git.rest):
         raise UnclearError("which directory it makes is known only when it runs")
     if git.subcommand == "init":
@@ -116,13 +117,23 @@ def _made(git: GitCommand, context: Context) -> Iterator[Target]:
         source = operands[0].text.rstrip("/").removesuffix("/.git").removesuffix(".git")
         place = operands[1].text if len(operands) > 1 else source.replace(":", "/").rpartition("/")[2]
     path = (git.cwd / place).resolve()
-    if not inside(path, context.workspace):
-        yield file_target([path / ".git"] if git.subcommand == "init" and path.is_dir() else [path])
+    whole = git.subcommand != "init" or "--bare" in {word.text for word in git.rest} or not path.is_dir()
+    apart = [value for option, value in given.options if value and _is_cut_from("--separate-git-dir", option)]
+    for made in (path if whole else path / ".git", *(git.cwd / each.text for each in apart)):
+        if not inside(made.resolve(), context.workspace):
+            yield file_target([made.parent.resolve() / made.name if made.is_symlink() else made.resolve()])
 
 
 def _settings(git: GitCommand, context: Context) -> Iterator[Path]:
     """The files that `git config` writes where it is not a repository's own."""
-    words = {word.text for word in git.rest}
+    names = ("--global", "--system")
+    words = {whole for whole in names for word in git.rest if _is_cut_from(whole, word.text)}
+    given = read_words(Command(argv=(Word("git"), *git.rest)), ("-f", *_cuts("--file", 3)))
+    files = [value for option, value in given.options if option == "-f" or _is_cut_from("--file", option)]
+    for file in files:
+        if file is None or not file.literal or file.glob:
+            raise UnclearError("which settings file it writes is known only when it runs")
+        yield (start_of(git) / file.text).resolve()
     named = git.env.get("GIT_CONFIG_GLOBAL") or context.env.get("GIT_CONFIG_GLOBAL")
     if "--global" in words and named:
         if not named.startswith("/") or named.startswith("/dev/"):
@@ -133,6 +144,16 @@ def _settings(git: GitCommand, context: Context) -> Iterator[Path]:
         yield context.home / ".config" / "git" / "config"
     elif "--system" in words:
         yield Path("/etc/gitconfig")
+
+
+def _is_cut_from(whole: str, option: str) -> bool:
+    """Whether an option may be this one: git takes them cut short."""
+    return len(option) > 3 and whole.startswith(option)
+
+
+def _cuts(whole: str, least: int) -> tuple[str, ...]:
+    """An option in all the lengths that git takes."""
+    return tuple(whole[:length] for length in range(least, len(whole) + 1))
 
 
 def fingerprint_of(parts: list[str]) -> str:

@@ -80,11 +80,11 @@ def find_repository(git: GitCommand, context: Context) -> Repository | None:
         if "not a git repository" in str(error):
             return None
         raise UnclearError(f"git does not tell which repository it is for: {error}") from error
-    directories = [own, Path(os.path.normpath(_started_in(git) / common))]
+    directories = [own, Path(os.path.normpath(start_of(git) / common))]
     return Repository(work_tree, tuple(dict.fromkeys(each.resolve() for each in directories)))
 
 
-def _started_in(git: GitCommand) -> Path:
+def start_of(git: GitCommand) -> Path:
     """The directory after every `-C`."""
     found = git.cwd
     for option, value in zip(git.options, git.options[1:], strict=False):

@@ -113,7 +113,7 @@ def _git_after_options(rest: list[str]) -> list[str]:
 def _git_is_denied(rest: list[str]) -> bool:
     for text in rest[1:]:
         name = text.partition("=")[0]
-        if name.startswith("--") and len(name) > 3 and any(each.startswith(name) for each in _GIT_DENIED):
+        if name.startswith("--") and len(name) > 2 and any(each.startswith(name) for each in _GIT_DENIED):
             return True
         if "::" in text and rest[0] == "ls-remote":
             return True
