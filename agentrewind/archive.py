@@ -34,19 +34,22 @@ from agentrewind.records import (
     WorkspaceSpan,
 )
 from agentrewind.run_files import declared_root, open_snapshots
-from agentrewind.run_store import Run, RunStore
+from agentrewind.run_store import RUN_ID, Run, RunStore
 from agentrewind.timeline import Timeline
 from agentrewind.view.redacted import redacted
 from agentrewind.workspace.copying import copy_snapshots
 from agentrewind.workspace.roots import workspace_directory
-from agentrewind.workspace.snapshots import SnapshotStore
+from agentrewind.workspace.snapshots import SETTINGS, SnapshotStore
 
 FORMAT = 1
 _KIND = "agentrewind-export"
 _CONTENTS = "export.json"
 _MEMBER = re.compile(
-    r"run/(?:segment-\d{4,}\.jsonl|rewind-\d{4,}\.json|blobs/[0-9a-f]{64})|snapshots\.git/[A-Za-z0-9][A-Za-z0-9._/-]*"
+    r"run/(?:segment-\d{4,}\.jsonl|rewind-\d{4,}\.json|blobs/[0-9a-f]{64})"
+    r"|snapshots\.git/(?:HEAD|config|info/attributes|agentrewind-store|agentrewind\.lock|generation"
+    r"|objects/pack/pack-[0-9a-f]{40}\.(?:idx|pack)|refs/agentrewind/[A-Za-z0-9._-]+/carried-[0-9a-f]{16})"
 )
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _MOST_CONTENTS = 64 << 20
 _SNAPSHOTS = "snapshots.git"
 _REF = "refs/agentrewind/{run}/carried-{commit}"
@@ -106,6 +109,7 @@ def import_run(file: Path, *, home: Path) -> JsonObject:
         base = Path(folder)
         contents = _unpack(file, base)
         run = Run(base / "run")
+        _check_rewinds(run, file)
         timeline = run.timeline()
         if timeline.damages:
             raise DamagedError(f"{file}: the log in it is damaged: {timeline.damages[0]}")
@@ -172,16 +176,37 @@ def _copy_states(timeline: Timeline, commits: list[CommitId], home: Path, into: 
 
 
 def _take_states(timeline: Timeline, contents: JsonObject, carried: Path, home: Path) -> int:
-    listed = contents.get("snapshots")
-    commits = [CommitId(str(each)) for each in listed] if isinstance(listed, list) else []
+    commits = _listed_commits(contents)
     if not commits:
         return 0
     refs = {commit: _REF.format(run=timeline.header.run_id, commit=commit[:16]) for commit in commits}
     store = workspace_directory(home, declared_root(timeline)) / _SNAPSHOTS
-    make_directory(store.parent)
-    with closing(SnapshotStore.open(carried)) as source, closing(SnapshotStore.open(store)) as target:
-        copy_snapshots(source, refs, target)
+    with closing(SnapshotStore.open(carried)) as source:
+        for commit in commits:
+            source.commit_links(bytes.fromhex(commit))  # missing ones are told before a store is made
+        make_directory(store.parent)
+        with closing(SnapshotStore.open(store)) as target:
+            copy_snapshots(source, refs, target)
     return len(commits)
+
+
+def _listed_commits(contents: JsonObject) -> list[CommitId]:
+    listed = contents.get("snapshots")
+    if not isinstance(listed, list):
+        raise DamagedError("the archive's list of contents names no snapshots")
+    for each in listed:
+        if not isinstance(each, str) or not _COMMIT.fullmatch(each):
+            raise DamagedError(f"the archive names a snapshot {each!r}, which is no id of one")
+    return [CommitId(str(each)) for each in listed]
+
+
+def _check_rewinds(run: Run, file: Path) -> None:
+    """The log cannot tell that its last segment is missing; the file of the rewind that opened it can."""
+    segments = set(run.segment_numbers())
+    rewinds = {int(path.stem.rpartition("-")[2]) for path in run.directory.glob("rewind-*.json")}
+    missing = sorted((rewinds | set(range(max(segments, default=0)))) - segments)
+    if missing:
+        raise DamagedError(f"{file}: segment {missing[0]} of its log is missing")
 
 
 def _make_ours(run: Run, timeline: Timeline) -> None:
@@ -234,9 +259,20 @@ def _unpack(file: Path, base: Path) -> JsonObject:
                 raise DamagedError(
                     f"{file}: {len(files)} of its members are missing, {next(iter(files))} first"
                 )
+        _check_settings(base / _SNAPSHOTS, file)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DamagedError(f"{file} cannot be read as an archive of a run: {error}") from error
     return contents
+
+
+def _check_settings(carried: Path, file: Path) -> None:
+    """What git would read as settings is as every store has it."""
+    for name, data in SETTINGS.items():
+        path = carried / name
+        if path.exists() and path.read_bytes() != data:
+            raise ProtectedError(
+                f"{file}: its {_SNAPSHOTS}/{name} is not the one that export writes; refused"
+            )
 
 
 def _contents(archive: tarfile.TarFile, file: Path) -> JsonObject:
@@ -250,6 +286,8 @@ def _contents(archive: tarfile.TarFile, file: Path) -> JsonObject:
         raise DamagedError(f"{file}: its list of contents is damaged: {error}") from error
     if not isinstance(found, dict) or found.get("kind") != _KIND or not isinstance(found.get("files"), dict):
         raise UsageError(f"{file} is no archive that `agentrewind export` wrote")
+    if not RUN_ID.fullmatch(str(found.get("run_id"))):
+        raise DamagedError(f"{file}: {found.get('run_id')!r} cannot name a run")
     if found.get("format") != FORMAT:
         version = found.get("format")
         raise UnsupportedFormatError(version if isinstance(version, int) else 0, FORMAT)
@@ -261,7 +299,7 @@ def _extract(
 ) -> None:
     wanted = files.pop(info.name, None)
     source = archive.extractfile(info)
-    if not isinstance(wanted, list) or source is None or wanted[1] != info.size:
+    if not isinstance(wanted, list) or len(wanted) != 2 or source is None or wanted[1] != info.size:
         raise DamagedError(f"{file}: the member {info.name} is not the one that was exported")
     path = base / info.name
     make_directory(path.parent)

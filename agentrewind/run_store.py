@@ -27,7 +27,7 @@ from agentrewind.lineage import missing_segment
 from agentrewind.records import Header, JsonObject, RunId
 from agentrewind.timeline import Timeline
 
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _REWIND = "rewind"
 _HEAD_BYTES = 256 * 1024
 
@@ -127,7 +127,7 @@ class RunStore:
 
         Raises UsageError for an id that is no plain file name, ProtectedError for one in use.
         """
-        if not _RUN_ID.fullmatch(header.run_id):
+        if not RUN_ID.fullmatch(header.run_id):
             raise UsageError(
                 f"{header.run_id!r} cannot name a run; use letters, digits, dots, dashes and underscores"
             )
@@ -153,7 +153,7 @@ class RunStore:
 
         Raises UnknownRunError with the ids that begin so, or that look alike.
         """
-        if _RUN_ID.fullmatch(run_id) and (self._runs / run_id).is_dir():
+        if RUN_ID.fullmatch(run_id) and (self._runs / run_id).is_dir():
             return Run(self._runs / run_id)
         known = [run.run_id for run in self.runs()]
         begun = [name for name in known if run_id and name.startswith(run_id)]

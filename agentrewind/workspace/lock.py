@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from agentrewind.durable import make_directory
 from agentrewind.errors import StorageError, WorkspaceBusyError
 from agentrewind.records import Json, JsonObject
 from agentrewind.workspace.roots import workspace_directory
@@ -53,7 +54,7 @@ class WorkspaceLock:
     @classmethod
     def _take(cls, home: Path, root: Path, owner: Mapping[str, Json]) -> WorkspaceLock:
         directory = workspace_directory(home, root)
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(directory)
         handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             flock(handle, LOCK_EX | LOCK_NB)
@@ -137,7 +138,7 @@ def owner_of(home: Path, root: Path) -> JsonObject | None:
 def _registry(home: Path) -> Iterator[None]:
     """Keep two processes from looking for overlapping locks at the same time."""
     directory = home / "workspaces"
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directory(directory)
     handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         flock(handle, LOCK_EX)

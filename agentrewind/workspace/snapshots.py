@@ -22,6 +22,7 @@ from dulwich.object_format import DEFAULT_OBJECT_FORMAT
 from dulwich.objects import Commit, ObjectID
 from dulwich.pack import Pack
 
+from agentrewind.durable import make_directory
 from agentrewind.errors import MissingSnapshotError, UnsupportedFormatError, UsageError
 from agentrewind.records import Change, CommitId
 from agentrewind.workspace import differences, refs, views
@@ -43,13 +44,14 @@ STORE_FORMAT = 2
 _FORMAT_FILE = "agentrewind-store"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 _IDENTITY = b"AgentRewind <snapshots@agentrewind.invalid>"
-_FILES = {
+SETTINGS = {
     "HEAD": b"ref: refs/heads/none\n",
     "config": b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n",
     # should the git program ever touch the store, it rewrites no bytes
     "info/attributes": b"* -text -eol -filter -ident -working-tree-encoding\n",
-    _FORMAT_FILE: b"%d\n" % STORE_FORMAT,
 }
+"""What the git program would read as settings; equal in every store."""
+_FILES = {**SETTINGS, _FORMAT_FILE: b"%d\n" % STORE_FORMAT}
 _ERRORS = (KeyError, ValueError, AssertionError, OSError, zlib.error, NotGitRepository)
 
 
@@ -102,9 +104,8 @@ class SnapshotStore:
             UnsupportedFormatError: a newer version made it.
         """
         with storage_errors(git_dir):
-            git_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in ("objects/pack", "refs", "info"):
-                (git_dir / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_directory(git_dir / name)
             for name, data in _FILES.items():
                 if not (git_dir / name).exists():
                     replace_file(git_dir / name, data)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import shutil
+import stat
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +51,15 @@ def test_an_imported_run_replays(told: Desk, there: Desk, tmp_path: Path) -> Non
     told.json("export", "last", str(file))
     there.json("import", str(file))
     assert there.json("replay", "last")["divergence"] is None
+
+
+def test_a_new_store_is_the_owners_alone(told: Desk, there: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "run.tar.gz"
+    told.json("export", "last", str(file))
+    there.json("import", str(file))
+    for home in (told.home, there.home):
+        folders = [home, *(path for path in home.rglob("*") if path.is_dir())]
+        assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
 
 
 def test_a_run_is_never_imported_over_another(told: Desk, tmp_path: Path) -> None:
@@ -97,6 +109,35 @@ def _with(members: Members, **changed: Any) -> Members:
     return [(members[0][0], json.dumps(contents).encode()), *members[1:]]
 
 
+def _without(members: Members, *names: str) -> Members:
+    """The archive without these members, and contents that do not name them."""
+    contents = json.loads(members[0][1])
+    contents["files"] = {name: of for name, of in contents["files"].items() if name not in names}
+    kept = [each for each in members[1:] if each[0].name not in names]
+    return [(members[0][0], json.dumps(contents).encode()), *kept]
+
+
+def _altered(members: Members, name: str, data: bytes) -> Members:
+    """The archive with other bytes in one member, which its contents agree with."""
+    contents = json.loads(members[0][1])
+    contents["files"][name] = [hashlib.sha256(data).hexdigest(), len(data)]
+    rest = [(info, data if info.name == name else old) for info, old in members[1:]]
+    return [(members[0][0], json.dumps(contents).encode()), *rest]
+
+
+STRANGERS = (
+    "hooks/post-checkout",
+    "objects/info/alternates",
+    "objects/ab/" + "c" * 38,
+    "objects/pack/pack-x.idx",
+    "info/grafts",
+    "packed-refs",
+    "commondir",
+    "refs/heads/main",
+    "config.worktree",
+)
+IDS: tuple[Any, ...] = ("--upload-pack=touch planted", "HEAD", "", "A" * 40, "0" * 39, 7, None, ["0" * 40])
+
 SPOILED: dict[str, tuple[Callable[[Members], Members], int]] = {
     "a member out of the store": (lambda members: _listed(members, "run/../../../planted"), 5),
     "an absolute member": (lambda members: _listed(members, "/tmp/planted"), 5),
@@ -110,6 +151,17 @@ SPOILED: dict[str, tuple[Callable[[Members], Members], int]] = {
     ),
     "a newer format": (lambda members: _with(members, format=99), 4),
     "another run's id": (lambda members: _with(members, run_id="20200101-000000-ffffff"), 4),
+    "no last segment": (lambda members: _without(members, "run/segment-0001.jsonl"), 4),
+    "no first segment": (lambda members: _without(members, "run/segment-0000.jsonl"), 4),
+    "a run's id that leads out": (lambda members: _with(members, run_id="../../planted"), 4),
+    "no list of snapshots": (lambda members: _with(members, snapshots="0" * 40), 4),
+    "a snapshot that is not there": (lambda members: _with(members, snapshots=["0" * 40]), 4),
+    **{f"snapshot {each!r}": (partial(_with, snapshots=[each]), 4) for each in IDS},
+    **{f"{name} in git": (partial(_listed, name=f"snapshots.git/{name}"), 5) for name in STRANGERS},
+    **{
+        f"an altered {name}": (partial(_altered, name=f"snapshots.git/{name}", data=b"[core]\n"), 5)
+        for name in ("config", "HEAD", "info/attributes")
+    },
     "no contents": (lambda members: members[1:], 2),
 }
 
@@ -120,7 +172,8 @@ def test_a_spoiled_archive_brings_nothing(spoiled: str, told: Desk, there: Desk,
     told.json("export", "last", str(file))
     change, code = SPOILED[spoiled]
     _rewrite(file, change)
-    there.json("import", str(file), code=code)
+    failed = there.json("import", str(file), code=code)
+    assert failed["error"]["message"]
     assert there.json("list") == []
     assert [path.name for path in there.home.rglob("*") if path.is_file()] == []
     assert not (tmp_path / "planted").exists()
