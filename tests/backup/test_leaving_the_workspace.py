@@ -139,3 +139,61 @@ def test_a_change_of_all_below_follows_links_where_it_is_told_to(
     decision = desk.shell(text)
     assert (desk.kept(decision), decision.uncovered) == (kept, ())
     assert all(each.detail["deep"] for each in decision.targets)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("cp -r sub/. ../out", {"out"}), ("cp -r . ../out", {"out"}), ("cp -a ./ ../out/d", {"out/d"}),
+        ("cp -R sub/.// link/", {"out"}), ("cp -rt ../out/d sub/..", {"out/d"}),
+        ("cp -aT sub ../out/d", {"out/d"}),
+        ("cp -r ../out/d/. ../new", {"new"}), ("cp --parents sub/z ../out", {"out/sub"}),
+        ("cp -r sub/. q", {"out/f"}), ("cp -rT sub q", {"out/f"}), ("cp -r sub/. sub", set()),
+        ("cp -r sub ../out", {"out/sub"}), ("cp --parents -t ../out/d sub/z a", {"out/d/sub", "out/d/a"}),
+    ],
+)  # fmt: skip
+def test_a_copy_of_all_that_a_folder_holds_goes_over_the_destination(
+    desk: Desk, text: str, kept: set[str]
+) -> None:
+    decision = desk.shell(text)
+    assert (desk.kept(decision), decision.uncovered) == (kept, ())
+
+
+def test_a_tree_that_is_copied_over_files_with_other_names_is_not_covered(desk: Desk) -> None:
+    assert any("other names" in each for each in desk.shell("cp -r sub/. deep").uncovered)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("cp -b a ../out/f", {"out/f", "out/f~", "out/f.~3~"}), ("cp -b a q", set()),
+        ("cp -fb a ../out", {"out/a", "out/a~", "out/a.~1~"}),
+        ("cp --backup=numbered a ../out/f", {"out/f", "out/f~", "out/f.~3~"}),
+        ("cp -S .old a ../out/f", {"out/f", "out/f.old", "out/f.~3~"}),
+        ("mv -bS.old ../out/d/h ../out/f", {"out/d/h", "out/f", "out/f.old", "out/f.~3~"}),
+        ("mv --backup a link/f", {"out/f", "out/f~", "out/f.~3~"}),
+        ("ln -sfb a ../out/f", {"out/f", "out/f~", "out/f.~3~"}),
+        ("install --suffix=.old -b a link/f", {"out/f", "out/f.old", "out/f.~3~"}),
+        ("install -b -m 600 -t ../out/d a", {"out/d/a", "out/d/a~", "out/d/a.~1~"}),
+    ],
+)  # fmt: skip
+def test_what_an_older_file_is_backed_up_to_is_kept(desk: Desk, text: str, kept: set[str]) -> None:
+    (desk.base / "out/f.~2~").touch()
+    decision = desk.shell(text)
+    assert (desk.kept(decision), decision.uncovered) == (kept, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cp -b -S $X a ../out/f", "SIMPLE_BACKUP_SUFFIX=.o cp -b a ../out/f", "cp --suf .o a b",
+        "cp --target=../out a",
+        "install --strip-program=./a a b", "mv --exchange a b", "cp --parents ../ws/a ../out",
+        "cp -r .* ../out",
+        "rsync --backup-dir=../out -b a b", "rsync -a --remove-source-files ../out/ q/",
+        "rsync --inplace a q/z",
+        "rsync -a --log-file=../out/f a b", "rm -rf .*",
+    ],
+)  # fmt: skip
+def test_what_is_copied_elsewhere_by_rare_options_is_not_covered(desk: Desk, text: str) -> None:
+    assert desk.shell(text).uncovered

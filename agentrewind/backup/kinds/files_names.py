@@ -49,7 +49,7 @@ def check_names(paths: Iterable[Path], workspace: Path) -> None:
             missing[key], shown[key] = status.st_nlink, path
     if not missing:
         return
-    for name in _below(workspace):
+    for name in below(workspace):
         status = _status(name)
         key = (status.st_dev, status.st_ino) if status is not None else (0, 0)
         if key in missing:
@@ -63,7 +63,7 @@ def check_names(paths: Iterable[Path], workspace: Path) -> None:
 
 def shared_below(path: Path) -> Iterator[Path]:
     """The files below a directory that have several names."""
-    for name in _below(path):
+    for name in below(path):
         status = _status(name)
         if status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
             yield name
@@ -74,7 +74,7 @@ def linked_below(path: Path) -> Iterator[Path]:
     seen: set[Path] = set()
     left = [path]
     while left:
-        for name in _below(left.pop()):
+        for name in below(left.pop()):
             if name.is_symlink():
                 real = name.resolve()
                 if real not in seen:
@@ -83,7 +83,7 @@ def linked_below(path: Path) -> Iterator[Path]:
                     yield real
 
 
-def _below(path: Path) -> Iterator[Path]:
+def below(path: Path) -> Iterator[Path]:
     """All names below a directory that are not directories, links among them."""
     count = 0
     for folder, folders, files in os.walk(path):

@@ -9,6 +9,7 @@ from pathlib import Path
 from agentrewind.backup.kind import Parameters, UnclearError
 from agentrewind.backup.kinds.files_archives import archived, unzipped
 from agentrewind.backup.kinds.files_asked import Written, listed
+from agentrewind.backup.kinds.files_destinations import destinations, last_place, moved
 from agentrewind.backup.kinds.words import read_words
 from agentrewind.backup.programs import run
 from agentrewind.backup.values import Command, Context, Word
@@ -68,59 +69,6 @@ def _empty_directories(written: Written) -> Iterator[Path]:
     for path in written.all_paths(written.given.operands):
         if parents or (path.is_dir() and not any(path.iterdir())):
             yield path
-
-
-def _destination(written: Written) -> Iterator[Path]:
-    """Where `cp`, `ln` and `install` put each source."""
-    given = written.given
-    written.closed()
-    if given.has("-d", "--directory") and written.command.name == "install":
-        yield from written.all_paths(given.operands)
-        return
-    sources, target, into = _ends(written)
-    for source in sources:
-        yield target / source.name if into else target
-
-
-def _moved(written: Written) -> Iterator[Path]:
-    """Both ends of every move."""
-    written.closed()
-    sources, target, into = _ends(written)
-    for source in sources:
-        yield source
-        yield target / source.name if into else target
-
-
-def _ends(written: Written) -> tuple[list[Path], Path, bool]:
-    """Sources, the destination, and whether the sources go into it."""
-    given = written.given
-    directory = given.value("-t", "--target-directory")
-    if directory is not None:
-        return written.all_paths(given.operands), written.one(directory), True
-    if not given.operands:
-        raise UnclearError("it names no file")
-    if len(given.operands) == 1:
-        # `ln TARGET` puts its link here
-        if written.command.name == "ln":
-            return written.paths(given.operands[0]), written.one(Word(".")), True
-        return [], written.one(given.operands[0]), False
-    target = written.one(given.operands[-1])
-    sources = written.all_paths(given.operands[:-1])
-    whole = given.has("-T", "--no-target-directory") or (
-        given.has("-n", "--no-dereference") and target.is_symlink()
-    )
-    return sources, target, target.is_dir() and not whole
-
-
-def _last(written: Written) -> Iterator[Path]:
-    """The whole destination of `rsync` and `scp`."""
-    written.closed()
-    if not written.given.operands:
-        return
-    word = written.given.operands[-1]
-    if ":" in word.text.partition("/")[0]:
-        raise UnclearError(f"{word.text} lies on another machine")
-    yield written.one(word)
 
 
 def _redirects(written: Written) -> Iterator[Path]:
@@ -197,9 +145,9 @@ def _argument(written: Written) -> Iterator[Path]:
 _MODES: dict[str, Callable[[Written], Iterator[Path]]] = {
     "operands": _operands,
     "empty-directories": _empty_directories,
-    "destination": _destination,
-    "moved": _moved,
-    "last": _last,
+    "destination": destinations,
+    "moved": moved,
+    "last": last_place,
     "redirects": _redirects,
     "of": _block_copy,
     "archive": archived,
