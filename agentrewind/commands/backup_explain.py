@@ -10,6 +10,7 @@ import orjson
 
 from agentrewind.commands.output import emit, json_option, say
 from agentrewind.commands.session import Session
+from agentrewind.display_text import file_name
 from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
@@ -97,12 +98,12 @@ def _tell(decision: Decision, phrases: list[tuple[str, str]]) -> None:
     say(f"tier      {decision.tier.value}", style="strong")
     say(f"reads     {'yes' if decision.read_only else 'no'}")
     if decision.rules:
-        say(f"rules     {', '.join(decision.rules)}")
+        say(f"rules     {file_name(', '.join(decision.rules))}")
     for captured, restored in phrases:
-        say(f"preserves {captured}")
-        say(f"restores  {restored}")
+        say(f"preserves {file_name(captured)}")
+        say(f"restores  {file_name(restored)}")
     for each in decision.uncovered:
-        say(f"uncovered {each}", style="note")
+        say(f"uncovered {file_name(each)}", style="note")
     for each in decision.untried:
-        say(f"untried   no test has proven the rule {each}", style="note")
-    say(f"because   {decision.reason}")
+        say(f"untried   no test has proven the rule {file_name(each)}", style="note")
+    say(f"because   {file_name(decision.reason)}")

@@ -8,6 +8,7 @@ import click
 
 from agentrewind.commands.output import emit, json_option, paged, say, size
 from agentrewind.commands.session import Session
+from agentrewind.display_text import file_name, shorten
 from agentrewind.errors import DamagedError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def show(session: Session, *, entry_id: str, as_json: bool) -> None:
     if as_json:
         emit({**as_document(entry), "plan": list(plan)})
         return
-    say(f"{entry.id}  {entry.name}", style="strong")
+    say(f"{entry.id}  {file_name(entry.name)}", style="strong")
     where = f"run {entry.run_id}, {entry.node}" if entry.run_id else "no run"
     rows = [
         ("state", entry.state.value),
@@ -79,7 +80,7 @@ def show(session: Session, *, entry_id: str, as_json: bool) -> None:
         *(("restore", line) for line in plan),
     ]
     for name, text in rows:
-        say(f"  {name:<8} {text}")
+        say(f"  {name:<8} {file_name(text)}")
 
 
 @click.command("verify")
@@ -108,7 +109,7 @@ def verify(context: click.Context, *, as_json: bool) -> None:
         emit({"entries": len(found.entries), "payloads": len(uses), "problems": list(problems)})
     else:
         for line in problems:
-            say(line, style="bad")
+            say(file_name(line), style="bad")
         say(f"{len(found.entries)} entries, {len(uses)} payloads, {len(problems)} problems")
     if problems:
         context.exit(DamagedError.exit_code)
@@ -123,17 +124,20 @@ def open_log(session: Session) -> BackupLog:
 
 
 def _tell(entry: Entry) -> None:
-    from agentrewind.display_text import shorten
-
     style = _STYLES.get(entry.state.value, "")
-    say(f"{entry.id}  {entry.state.value:<12} {shorten(entry.name, 70)}", style=style)
+    say(f"{entry.id}  {entry.state.value:<12} {_cut(entry.name, 70)}", style=style)
     if entry.target is not None:
         where = f"{entry.node}  " if entry.node else ""
-        say(f"    {where}{entry.tool}: {shorten(entry.call, 80)}", style="faint")
+        say(f"    {where}{file_name(entry.tool)}: {_cut(entry.call, 80)}", style="faint")
     for line in entry.detail[:3]:
-        say(f"    {shorten(line, 100)}", style="faint")
+        say(f"    {_cut(line, 100)}", style="faint")
+
+
+def _cut(text: str, width: int) -> str:
+    """The text in one line of this width, where nothing that a name holds is lost but by the cut."""
+    return shorten(file_name(text), width)
 
 
 def _warn(damages: tuple[str, ...]) -> None:
     for line in damages:
-        click.echo(f"warning: {line}", err=True)
+        click.echo(f"warning: {file_name(line)}", err=True)

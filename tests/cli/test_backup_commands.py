@@ -168,3 +168,31 @@ def test_no_credential_is_kept_or_shown(bench: Bench, words: str) -> None:
     for given in (("log",), ("log", "--json"), ("show", "last"), ("restore", "last")):
         assert "s3cr3t" not in command(bench, *given).stdout
     assert b"s3cr3t" not in (bench.store.directory / "log.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("sign", "shown"),
+    [
+        ("\x01", "\\x01"),
+        ("\n", "\\n"),
+        ("\t", "\\t"),
+        ("\x1b[2K", "\\x1b[2K"),
+        ("\u202e", "\\u202e"),
+        ("\u200b", "\\u200b"),
+    ],
+)
+def test_every_sign_of_a_name_is_seen(bench: Bench, sign: str, shown: str) -> None:
+    bench.write(f"k{sign}k", "x")
+    order = f"rm '../out/k{sign}k'"
+    assert f"k{shown}k" in command(bench, "explain", order, "--cwd", str(bench.out)).stdout
+    bench.do(order, node="rec_000005")
+    for words in (
+        ("log",),
+        ("show", "last"),
+        ("restore", "last", "--dry-run"),
+        ("restore", "last"),
+        ("undo",),
+    ):
+        told = command(bench, *words).stdout
+        assert f"k{shown}k" in told, words
+        assert f"k{sign}k" not in told, words
