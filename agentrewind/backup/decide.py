@@ -65,7 +65,9 @@ class _Gathered:
 
     def cannot_tell(self, what: str, why: str) -> None:
         self.changes = True
-        self.uncovered[f"{what}: {why}" if what else why] = None
+        text = f"{what}: {why}" if what else why
+        # a name need not be text
+        self.uncovered[text.encode("utf-8", "backslashreplace").decode()] = None
 
     def decision(self, *, tagged: bool) -> Decision:
         uncovered = tuple(self.uncovered)

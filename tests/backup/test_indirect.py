@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentrewind.backup.decide import decide
+from agentrewind.backup.kinds.files_targets import paths_in
 from agentrewind.backup.rules.loading import load_rules
 from agentrewind.backup.values import Context, Decision, Tier, ToolCall
 
@@ -191,3 +192,28 @@ def test_the_state_of_the_shell_is_unknown_where_it_is_not_followed(judge: Judge
 )
 def test_the_state_of_the_shell_is_followed(judge: Judge, text: str) -> None:
     assert judge(text).tier is Tier.NONE
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (r"b\xff", b"b\xff"),
+        (r"b\377", b"b\xff"),
+        (r"\303\251", "é".encode()),
+        (r"\xc3\xa9", "é".encode()),
+        (r"é\x41", "éA".encode()),
+        (r"\u0041\x42", b"AB"),
+        (r"f\0g", b"f"),
+        (r"tab\there", b"tab\there"),
+    ],
+)
+def test_escapes_in_a_word_are_bytes(judge: Judge, written: str, name: bytes) -> None:
+    decision = judge(f"rm @/$'{written}'")
+    paths = [paths_in(target) for target in decision.targets]
+    assert [[os.fsencode(path.name) for path in each] for each in paths] == [[name]]
+    assert judge(f"./tool $'{written}'").uncovered[0].encode()
+
+
+@pytest.mark.parametrize("written", [r"\u00e9", r"\x{66}", r"\ud800", r"\U00110000"])
+def test_escapes_that_depend_on_the_shell_are_unknown(judge: Judge, written: str) -> None:
+    assert judge(f"rm @/$'{written}'").uncovered

@@ -18,6 +18,7 @@ _MOST_BRACES = 64
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 _ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
+_ANSI_PARTS = re.compile(rf"{_ANSI.pattern}|[^\\]+|\\$", re.DOTALL)
 _ANSI_SIGNS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f"}
 _ANSI_SIGNS |= {"v": "\v", "\\": "\\", "'": "'", '"': '"', "?": "?"}
 
@@ -87,7 +88,7 @@ def _pieces(parts: list[Node], scope: Scope, *, quoted: bool) -> list[_Piece]:
             case "Lit":
                 found += _literal(part.get("Value", ""), quoted=quoted)
             case "SglQuoted":
-                found.append(_single(part))
+                found.append(_single(part, scope))
             case "DblQuoted":
                 inner = _pieces(part.get("Parts", []), scope, quoted=True)
                 known = not part.get("Dollar")
@@ -120,22 +121,42 @@ def _literal(value: str, *, quoted: bool) -> list[_Piece]:
     return found
 
 
-def _single(part: Node) -> _Piece:
+def _single(part: Node, scope: Scope) -> _Piece:
     value = str(part.get("Value", ""))
     if not part.get("Dollar"):
         return _Piece(value, quoted=True)
-    return _Piece(_ANSI.sub(_ansi, value), quoted=True)
+    signs = [match.group(1) for match in _ANSI.finditer(value)]
+    unsure = any(sign in ("x", "u", "U") or not _is_one_name(sign, scope) for sign in signs)
+    text = b"".join(_ansi(match) for match in _ANSI_PARTS.finditer(value))
+    # what is behind a zero byte is cut off
+    name = text.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+    return _Piece(name, quoted=True, known=not unsure)
 
 
-def _ansi(match: re.Match[str]) -> str:
+def _is_one_name(sign: str, scope: Scope) -> bool:
+    """Whether an escaped code point is the same bytes in any shell: beyond ASCII the locale decides."""
+    if sign[0] not in "uU" or len(sign) == 1 or int(sign[1:], 16) < 0x80:
+        return True
+    code = int(sign[1:], 16)
+    named = (scope.value("LC_ALL"), scope.value("LC_CTYPE"), scope.value("LANG"))
+    locale = next((each for each in named if each), "")
+    return "utf" in locale.lower() and code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
+
+
+def _ansi(match: re.Match[str]) -> bytes:
+    """The bytes of an escape in `$'…'`, or of the text between two."""
     sign = match.group(1)
-    if sign[0] in "xuU" and len(sign) > 1:
-        return chr(min(int(sign[1:], 16), 0x10FFFF))
+    if sign is None:
+        return match.group().encode("utf-8", "surrogateescape")
+    if sign[0] == "x" and len(sign) > 1:
+        return bytes([int(sign[1:], 16)])
+    if sign[0] in "uU" and len(sign) > 1:
+        return chr(min(int(sign[1:], 16), 0x10FFFF)).encode("utf-8", "surrogatepass")
     if sign[0] in "01234567":
-        return chr(int(sign, 8) & 0xFF)
+        return bytes([int(sign, 8) & 0xFF])
     if sign[0] == "c" and len(sign) > 1:
-        return chr(ord(sign[1]) & 0x1F)
-    return _ANSI_SIGNS.get(sign, match.group())
+        return bytes([ord(sign[1]) & 0x1F])
+    return _ANSI_SIGNS.get(sign, match.group()).encode("utf-8", "surrogateescape")
 
 
 def _is_plain(part: Node) -> bool:
