@@ -192,6 +192,7 @@ def test_what_an_older_file_is_backed_up_to_is_kept(desk: Desk, text: str, kept:
         "cp -r .* ../out",
         "rsync --backup-dir=../out -b a b", "rsync -a --remove-source-files ../out/ q/",
         "rsync --inplace a q/z",
+        "rsync -e ./a host:b c", "scp -o ProxyCommand=./a host:b c", "scp -S ./a host:b c", "rsync -a a hl",
         "rsync -a --log-file=../out/f a b", "rm -rf .*",
     ],
 )  # fmt: skip

@@ -142,6 +142,7 @@ def last_place(written: Written) -> Iterator[Path]:
     for name, _ in written.given.options:
         if name.startswith(_ELSEWHERE):
             raise UnclearError(f"what {written.command.name} does with {name} cannot be told")
+    _check_connection(written)
     if not written.given.operands:
         return
     word = written.given.operands[-1]
@@ -152,6 +153,16 @@ def last_place(written: Written) -> Iterator[Path]:
     if written.command.name == "scp" and place.is_dir():
         yield from linked_below(place)
         yield from shared_below(place)
+
+
+def _check_connection(written: Written) -> None:
+    """Raises UnclearError where a program is named that makes the connection, apart from ssh itself."""
+    given = written.given
+    shells = [value for name, value in given.options if name in ("-e", "--rsh")]
+    named = any(shell is None or not re.match(r"ssh( |$)", shell.text) for shell in shells)
+    words = " ".join(word.text for word in written.command.argv).lower()
+    if named or (written.command.name == "scp" and given.has("-S", "-F", "-D")) or "command" in words:
+        raise UnclearError(f"{written.command.name} is told which program makes the connection")
 
 
 _ELSEWHERE = (

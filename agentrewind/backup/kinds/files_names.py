@@ -12,7 +12,7 @@ from agentrewind.backup.values import Command
 
 _REPLACING = frozenset(
     (
-        "install", "ln", "sed", "perl", "ruby", "rsync", "gzip", "gunzip", "pigz", "bzip2", "bunzip2", "xz",
+        "install", "ln", "sed", "perl", "ruby", "gzip", "gunzip", "pigz", "bzip2", "bunzip2", "xz",
         "unxz", "zstd", "unzstd", "lz4", "mkdir", "mkfifo", "mknod",
     )
 )  # fmt: skip
