@@ -54,17 +54,21 @@ def followed(commands: Iterable[Command], text: str) -> Iterator[Command]:
         for at, command in enumerate(listed):
             made |= set(_makes(command, listed[:at]))
     changed = False
+    # git keeps to its own repository, whatever it has checked out there before
+    by_git: set[Path] = set()
     for at, command in enumerate(listed):
         if reads(command) and not command.open_ended:
             yield command
             continue
         if _unpacks(command) and changed:
             command = _unclear(command, "the archive may be made or replaced by the call itself")
-        elif made and _reaches(command, made):
+        elif made and _reaches(command, made - by_git if command.name == "git" else made):
             command = _unclear(command, "a part before it may put a link or another file at its path")
         yield command
         changed = changed or command.name not in _HARMLESS or bool(writing_redirects(command))
-        made |= set(_makes(command, listed[:at]))
+        here = set(_makes(command, listed[:at]))
+        by_git = by_git | (here - made) if command.name == "git" else by_git - here
+        made |= here
 
 
 def _unclear(command: Command, reason: str) -> Command:
