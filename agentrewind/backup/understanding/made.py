@@ -14,6 +14,7 @@ from agentrewind.backup.values import Command, Word
 
 _AGAIN = re.compile(r"\b(for|while|until|select)\b|(?<![&>])&(?![&>])")
 _ANYWHERE = Path("/")
+_ALL = "*"
 _REMOVING = ("rm", "rmdir", "unlink", "mv", "find", "rsync")
 _ONLY_HERE = ("rm", "rmdir", "unlink", "mkdir", "mv", "ln", "touch", "tee", "git", "npm", "cd", "printf")
 """Programs that do not go down below the paths that they are given, or follow no link on the way."""
@@ -157,7 +158,8 @@ def _checked_out(command: Command) -> Iterator[Path]:
         yield _ANYWHERE
         return
     here = command.cwd
-    yield next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+    # the work tree's folder itself stays, and git goes on there
+    yield next((each for each in (here, *here.parents) if (each / ".git").exists()), here) / _ALL
 
 
 def _unpacked_into(command: Command, *, long: bool, letters: set[str]) -> Path:
@@ -226,9 +228,11 @@ def _meets(command: Command, word: Word, made: set[Path], *, exact: bool) -> boo
 
 
 def _fits(form: str, path: Path, word: Word) -> bool:
-    if not word.glob:
-        return form == str(path)
     mine, theirs = Path(form).parts, path.parts
+    if path.name == _ALL and len(mine) == len(theirs):
+        mine, theirs = mine[:-1], theirs[:-1]
+    if not word.glob:
+        return mine == theirs
     return len(mine) == len(theirs) and all(map(fnmatchcase, theirs, mine))
 
 
