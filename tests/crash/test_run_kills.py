@@ -103,7 +103,7 @@ def sample(base: Path) -> list[Kill]:
     chosen: list[Kill] = []
     for who, process in sorted({(each.who, each.process) for each in kills}):
         mine = [each for each in kills if (each.who, each.process) == (who, process)]
-        parts = 8 if who == "supervisor" else 4
+        parts = 5 if who == "supervisor" else 3
         chosen += [
             chance.choice(mine[len(mine) * part // parts : len(mine) * (part + 1) // parts])
             for part in range(parts)
