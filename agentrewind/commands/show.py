@@ -51,14 +51,17 @@ def _document(
     after: bool,
 ) -> JsonObject:
     from agentrewind.codec import node_json
+    from agentrewind.graph_steps import step_of
     from agentrewind.records import LlmNode
 
     messages, gap = _messages(timeline, node) if isinstance(node, LlmNode) else (None, None)
+    step = step_of(timeline, node.record_uid)
     return {
         **node_json(node, messages=messages),
         "segment": timeline.segment_of(node.record_uid),
         "on_path": timeline.on_path(node.record_uid),
         "commit": _commit(node, after=after),
+        "graph": None if step is None else {"step": step.step, "place": list(step.place)},
         "new_from": node.messages.keep if isinstance(node, LlmNode) else None,
         "messages_missing": gap,
         "files": None if files is None else [each.to_json() for each in files.listed],
@@ -108,6 +111,7 @@ def _span(node: Node) -> WorkspaceSpan | None:
 
 
 def _tell(timeline: Timeline, node: Node, *, full: bool) -> None:
+    from agentrewind.graph_steps import step_of
     from agentrewind.records import LlmNode
     from agentrewind.usage import usage_of
 
@@ -120,6 +124,8 @@ def _tell(timeline: Timeline, node: Node, *, full: bool) -> None:
     usage = usage_of([node])
     took = "" if usage.tokens_in is None else f", {usage.tokens_in} tokens in, {usage.tokens_out} out"
     say(f"{node.metadata.created_at}, {node.metadata.latency_ms} ms{took}", style="faint")
+    if (step := step_of(timeline, node.record_uid)) is not None:
+        say(f"in step {step.step} of the graph, {'/'.join(step.place)}", style="faint")
     if isinstance(node, LlmNode):
         _tell_answer(timeline, node, full=full)
     else:
