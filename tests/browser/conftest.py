@@ -23,9 +23,12 @@ ARGUMENTS = (
 PICTURES = REPOSITORY / "docs" / "pictures"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; Playwright's own browsers are never downloaded."""
+    """Debian's Chromium; Playwright's own browsers are never downloaded.
+
+    It runs an event loop in this thread, and no other test could run its own meanwhile.
+    """
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=list(ARGUMENTS))
         yield found

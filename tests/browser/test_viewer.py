@@ -254,6 +254,13 @@ def test_the_whole_page(
 # --- a long run ---
 
 
+def first_paint(page: Page) -> float:
+    """When something was to be seen first, in ms; a page may be loaded before it is painted."""
+    page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
+    found = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    return float(found)
+
+
 def test_two_thousand_nodes(
     served: Served, page_of: Open, picture: Picture, record_property: Callable[[str, Any], None]
 ) -> None:
@@ -261,7 +268,7 @@ def test_two_thousand_nodes(
     page.goto(f"{served.url}r/{LONG}")  # whatever is read for the first time, is read here
     page.goto(served.url)
     page.goto(f"{served.url}r/{LONG}")
-    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    paint = first_paint(page)
     record_property("first_paint_ms", paint)
     print(f"first paint of 2,000 nodes: {paint:.0f} ms")
     assert paint < 10_000
@@ -270,7 +277,7 @@ def test_two_thousand_nodes(
     expect(page.locator("#rows .row.picked .what")).to_contain_text("accepted")
     picture(page, "long")
     page.keyboard.press("p")
-    expect(page.locator("#pane pre.memory")).to_contain_text("Do not touch module")
+    expect(page.locator("#pane pre.memory").first).to_contain_text("Do not touch module")
     assert page.locator("#rows .row.picked").is_visible()
     page.goto(f"{served.url}r/{LONG}?node=rec_001000")
     expect(page.locator(".row.picked")).to_be_in_viewport()
@@ -280,7 +287,7 @@ def test_first_paint_of_a_run_that_was_not_read_before(shown: tuple[Desk, str], 
     with viewer(shown[0]) as fresh:
         page = page_of()
         page.goto(f"{fresh.url}r/{LONG}")
-        paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        paint = first_paint(page)
         print(f"first paint of 2,000 nodes, read for the first time: {paint:.0f} ms")
         assert paint < 20_000
 
