@@ -19,7 +19,7 @@ demo:            ## the whole story offline: an agent breaks something, goes bac
 
 test:            ## all tests, with coverage
 	@scripts/setup $(TESTED) $(DEBIAN)
-	.venv/bin/pytest -n 2 --cov --cov-report=term:skip-covered $(ARGS)
+	.venv/bin/pytest -n 3 --cov --cov-report=term:skip-covered $(ARGS)
 
 check:           ## linters, types, direction of imports, generated documents
 	@scripts/setup $(TESTED) $(DEBIAN)
