@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -26,12 +27,23 @@ from tests.e2e.steps import CANDIDATES, commit, marked, shell
 
 pytestmark = pytest.mark.slow
 
+SOAK = bool(os.environ.get("AGENTREWIND_SOAK"))
 BARE = Path(__file__).with_name("bare.py")
 CHECK = "test -e ready && exit 0; echo 'criterion: ready'; echo there is no file; exit 1"
 
 
 @pytest.fixture(params=VARIANTS)
 def variant(request: pytest.FixtureRequest) -> Variant:
+    found = VARIANTS[str(request.param)]
+    pytest.importorskip(ADAPTERS[found.harness].needs)
+    return found
+
+
+@pytest.fixture(
+    params=VARIANTS if SOAK else {each.harness: name for name, each in reversed(VARIANTS.items())}.values()
+)
+def one_a_harness(request: pytest.FixtureRequest) -> Variant:
+    """The first variant of each harness: the others go through the same code here; all of them in a soak."""
     found = VARIANTS[str(request.param)]
     pytest.importorskip(ADAPTERS[found.harness].needs)
     return found
@@ -127,8 +139,8 @@ def _command(node: ToolNode) -> Any:
     return node.arguments["command"]
 
 
-def test_a_kill_and_a_failing_provider_are_survived(stage: Stage, variant: Variant) -> None:
-    script = Script(variant)
+def test_a_kill_and_a_failing_provider_are_survived(stage: Stage, one_a_harness: Variant) -> None:
+    script = Script(one_a_harness)
     refused = ScriptedAnswer(None, status=400, body={"error": {"message": "the provider says no"}})
     failing = [refused]
 
@@ -141,7 +153,7 @@ def test_a_kill_and_a_failing_provider_are_survived(stage: Stage, variant: Varia
         third,
         script.dialect.submit("end"),
     )
-    killed = stage.start(harness=variant.harness, settings=variant.settings)
+    killed = stage.start(harness=one_a_harness.harness, settings=one_a_harness.settings)
     assert killed.result["state"] == "error"
     refusal = stage.resume()
     assert (refusal.code, refusal.result["state"]) == (1, "error")
@@ -154,12 +166,14 @@ def test_a_kill_and_a_failing_provider_are_survived(stage: Stage, variant: Varia
     assert len(stage.server.requests) == len(answers) + 1
 
 
-def test_answers_that_make_no_sense_are_recorded_told_and_replayed(stage: Stage, variant: Variant) -> None:
-    dialect, given = variant.dialect, Script(variant)
+def test_answers_that_make_no_sense_are_recorded_told_and_replayed(
+    stage: Stage, one_a_harness: Variant
+) -> None:
+    dialect, given = one_a_harness.dialect, Script(one_a_harness)
     # by their order: some harnesses put an error in the place of such an answer
     answers = iter([given.work("one"), *dialect.nonsense(), given.work("two"), dialect.submit("end")])
     stage.policy = lambda request: next(answers)
-    ended = stage.start(harness=variant.harness, settings=variant.settings)
+    ended = stage.start(harness=one_a_harness.harness, settings=one_a_harness.settings)
     assert (ended.code, ended.result["state"]) == (0, "accepted"), ended
     assert stage.marks == ["one", "two"]
     assert not [each.request.refusal for each in stage.arrivals if each.request.refusal]
@@ -167,16 +181,16 @@ def test_answers_that_make_no_sense_are_recorded_told_and_replayed(stage: Stage,
     assert (found.divergence, found.remaining, found.state) == (None, 0, "accepted")
 
 
-def test_a_divergence_ends_the_process_at_once(stage: Stage, variant: Variant) -> None:
+def test_a_divergence_ends_the_process_at_once(stage: Stage, one_a_harness: Variant) -> None:
     """None of the harnesses' ways to try again takes the signal of the model's call for a failure of it."""
-    script = Script(variant)
+    script = Script(one_a_harness)
     refused = ScriptedAnswer(None, status=400, body={"error": {"message": "not now"}})
     stage.policy = story(script.work("one"), refused)
     stage.extra["MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT"] = "10"
-    told = {"TOLD": "do that", "HARNESS": variant.harness}
+    told = {"TOLD": "do that", "HARNESS": one_a_harness.harness}
     harness = "tests.contracts.told:Told"
     first = stage.start(
-        harness=harness, settings=variant.settings, agent_environment={**told, "TOLD": "do it"}
+        harness=harness, settings=one_a_harness.settings, agent_environment={**told, "TOLD": "do it"}
     )
     assert first.result["state"] == "error", first
     requests = len(stage.server.requests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.workspace.disk import Fact, Worker, differences, manifest
 from tests.workspace.stage import Stage, staged
 
 REF = "refs/runs/test"
-CASES = 40
+CASES = 400 if os.environ.get("AGENTREWIND_SOAK") else 20
 
 Taken = list[tuple[CommitId, dict[bytes, Fact]]]
 
