@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
+
+LONG = Path(__file__).with_name("long.txt")
+"""Tests that take long and go over what shorter ones show as well: by `make soak`, or AGENTREWIND_SOAK=1."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ.get("AGENTREWIND_SOAK"):
+        return
+    lines = LONG.read_text("utf-8").splitlines()
+    names = {line for line in lines if line and not line.startswith("#")}
+    for item in items:
+        if item.nodeid in names or item.nodeid.partition("[")[0] in names:
+            item.add_marker(pytest.mark.skip(reason="takes long: AGENTREWIND_SOAK=1 or make soak"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
