@@ -17,7 +17,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     lines = LONG.read_text("utf-8").splitlines()
     names = {line for line in lines if line and not line.startswith("#")}
     for item in items:
-        if item.nodeid in names or item.nodeid.partition("[")[0] in names:
+        whole = {item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]}
+        if whole & names:
             item.add_marker(pytest.mark.skip(reason="takes long: AGENTREWIND_SOAK=1 or make soak"))
 
 
