@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import pkgutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from agentrewind import __version__
 from agentrewind.clock import SystemClock
 from agentrewind.commands import exit_codes
 from agentrewind.commands.session import Session
+from agentrewind.commands.table import CommandTable
 from agentrewind.errors import AgentRewindError
 
 COMMANDS = {
@@ -59,26 +59,9 @@ COMMANDS = {
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
-class CommandTable(click.Group):
-    """A group whose commands are imported when they are asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        found = pkgutil.resolve_name(COMMANDS[cmd_name][0])
-        assert isinstance(found, click.Command)
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-
 @click.group(
     cls=CommandTable,
+    table=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 the job failed, 2 wrong usage, 3 divergence, 4 damaged or missing data, "
     "5 refused to protect data.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pkgutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from agentrewind import __version__
 from agentrewind.clock import SystemClock
 from agentrewind.commands import exit_codes
+from agentrewind.commands.table import CommandTable
 from agentrewind.display_text import printable
 from agentrewind.errors import AgentRewindError
 from mettlebench.errors import MettleBenchError
@@ -32,27 +32,10 @@ HIDDEN = {"cell": "runner.commands.cell:cell"}
 """What the runner starts itself."""
 
 
-class CommandTable(click.Group):
-    """A group whose commands are imported when they are asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        path = HIDDEN.get(cmd_name) or COMMANDS.get(cmd_name, ("",))[0]
-        if not path:
-            return None
-        found = pkgutil.resolve_name(path)
-        assert isinstance(found, click.Command)
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-
 @click.group(
     cls=CommandTable,
+    table=COMMANDS,
+    hidden=HIDDEN,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 the job failed, 2 wrong usage, 4 damaged or missing data, 5 refused to "
     "protect data.",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pkgutil
-
 import click
+
+from agentrewind.commands.table import CommandTable
 
 COMMANDS = {
     "explain": ("agentrewind.commands.backup_explain:explain", "Say what would be preserved before a call."),
@@ -34,24 +34,6 @@ COMMANDS = {
 """Name, where it is, and its short help."""
 
 
-class BackupTable(click.Group):
-    """A group whose commands are imported when they are asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        found = pkgutil.resolve_name(COMMANDS[cmd_name][0])
-        assert isinstance(found, click.Command)
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-
-@click.group("backup", cls=BackupTable)
+@click.group("backup", cls=CommandTable, table=COMMANDS)
 def backup() -> None:
     """Preserve what lies outside the workspace before a call changes it, and bring it back."""
