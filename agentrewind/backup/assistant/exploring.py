@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentrewind.backup.assistant.model import Message, Model, first_object
+from agentrewind.backup.assistant.model import Message, Model
+from agentrewind.backup.assistant.working import finish_tool, finishes
 from agentrewind.backup.enclosure import SCRATCH, Enclosure
 from agentrewind.backup.kind import CaptureError
 from agentrewind.backup.values import Context
 from agentrewind.durable import make_directory, write_file
-from agentrewind.records import JsonObject
 
 OWN = ("backup", "experiences.toml")
 """Where a user's experiences are, below the store."""
@@ -29,35 +29,11 @@ Then call `finish` once: `text` is what somebody needs to know who has to save t
  call that they cannot stop to study, in at most 120 words, facts and commands only; `words` are parts \
 of a call's text by which such calls are known. You have %d steps."""
 
-_TOOLS: list[JsonObject] = [
-    {
-        "type": "function",
-        "function": {
-            "name": "shell",
-            "description": "Run a command with bash; everything but $BACKUP_DIR is read-only.",
-            "parameters": {
-                "type": "object",
-                "properties": {"command": {"type": "string"}},
-                "required": ["command"],
-            },
-        },
-    },
-    {
-        "type": "function",
-        "function": {
-            "name": "finish",
-            "description": "Give what was found out. Ends your work.",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "text": {"type": "string"},
-                    "words": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["text", "words"],
-            },
-        },
-    },
-]
+_FINISH = finish_tool(
+    "Give what was found out. Ends your work.",
+    {"text": {"type": "string"}, "words": {"type": "array", "items": {"type": "string"}}},
+    ["text", "words"],
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,24 +52,11 @@ def explore(tool: str, model: Model, *, directory: Path, context: Context) -> Ex
         {"role": "system", "content": _PROMPT % STEPS},
         {"role": "user", "content": f"The tool: {tool}"},
     ]
-    for _ in range(STEPS):
-        answer = model.ask(messages, _TOOLS)
-        messages.append(answer.message)
-        if not answer.calls:
-            messages.append({"role": "user", "content": "Use `shell`, or end with `finish`."})
-        for uid, name, given in answer.calls:
-            arguments = first_object(given) or {}
-            if name == "finish" and isinstance(arguments.get("text"), str) and arguments["text"].strip():
-                words = arguments.get("words")
-                told = [str(each) for each in words if str(each).strip()] if isinstance(words, list) else []
-                return Experience(text=arguments["text"].strip(), words=tuple(told) or (tool,))
-            command = arguments.get("command")
-            if name == "shell" and isinstance(command, str):
-                ran = enclosure.run(command, seconds=SECONDS)
-                result = f"exit code {ran.code}\n{ran.shown}"
-            else:
-                result = "There are two tools: shell with a command, and finish with text and words."
-            messages.append({"role": "tool", "tool_call_id": uid, "content": result})
+    for told in finishes(model, messages, enclosure, finish=_FINISH, steps=STEPS, seconds=lambda: SECONDS):
+        text, words = told.get("text"), told.get("words")
+        if isinstance(text, str) and text.strip():
+            known = [str(each) for each in words if str(each).strip()] if isinstance(words, list) else []
+            return Experience(text=text.strip(), words=tuple(known) or (tool,))
     raise CaptureError(f"the model did not come to an end within {STEPS} steps")
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import orjson
 
-from agentrewind.backup.assistant.model import Message, Model, first_object
+from agentrewind.backup.assistant.model import Message, Model
+from agentrewind.backup.assistant.working import finish_tool, finishes
 from agentrewind.backup.enclosure import SCRATCH, Enclosure
 from agentrewind.backup.kind import CaptureError
 from agentrewind.backup.kinds.saved import files_in
@@ -41,44 +42,20 @@ If you cannot save it, say so the same way: the call will then be held back.
 
 You have %d steps and %d seconds; the backup may take %d MiB.%s"""
 
-TOOLS: list[JsonObject] = [
+_FINISH = finish_tool(
+    "Say how the state is saved, or why it is not. Ends your work.",
     {
-        "type": "function",
-        "function": {
-            "name": "shell",
-            "description": "Run a command with bash; everything but $BACKUP_DIR is read-only.",
-            "parameters": {
-                "type": "object",
-                "properties": {"command": {"type": "string"}},
-                "required": ["command"],
-            },
-        },
+        "outcome": {"type": "string", "enum": ["can be saved", "nothing changes", "cannot be saved"]},
+        "state": {"type": "string", "description": "what is saved, as a person would call it"},
+        "save": {"type": "string"},
+        "verify": {"type": "string"},
+        "observe": {"type": "string"},
+        "restore": {"type": "string"},
+        "instructions": {"type": "string"},
+        "reason": {"type": "string"},
     },
-    {
-        "type": "function",
-        "function": {
-            "name": "finish",
-            "description": "Say how the state is saved, or why it is not. Ends your work.",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "outcome": {
-                        "type": "string",
-                        "enum": ["can be saved", "nothing changes", "cannot be saved"],
-                    },
-                    "state": {"type": "string", "description": "what is saved, as a person would call it"},
-                    "save": {"type": "string"},
-                    "verify": {"type": "string"},
-                    "observe": {"type": "string"},
-                    "restore": {"type": "string"},
-                    "instructions": {"type": "string"},
-                    "reason": {"type": "string"},
-                },
-                "required": ["outcome"],
-            },
-        },
-    },
-]
+    ["outcome"],
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,21 +86,15 @@ class Subagent:
         enclosure = Enclosure(directory, context)
         deadline = self.clock.monotonic() + self.budget.seconds
         messages = self._opening(call, decision, context)
-        for _ in range(self.budget.steps):
-            left = deadline - self.clock.monotonic()
-            if left <= 0:
-                break
-            answer = self.model.ask(messages, TOOLS)
-            messages.append(answer.message)
-            if not answer.calls:
-                messages.append({"role": "user", "content": "Use `shell`, or end with `finish`."})
-            for uid, name, text in answer.calls:
-                arguments = first_object(text)
-                if name == "finish" and arguments is not None:
-                    return _target(arguments)
-                result = self._shell(name, arguments, enclosure, left)
-                messages.append({"role": "tool", "tool_call_id": uid, "content": result})
+
+        def left() -> float:
             self._check_size(directory)
+            return deadline - self.clock.monotonic()
+
+        for told in finishes(
+            self.model, messages, enclosure, finish=_FINISH, steps=self.budget.steps, seconds=left
+        ):
+            return _target(told)
         raise CaptureError(
             f"the backup subagent did not finish within {self.budget.steps} steps and "
             f"{self.budget.seconds:.0f} s"
@@ -145,15 +116,6 @@ class Subagent:
             {"role": "system", "content": prompt},
             {"role": "user", "content": orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()},
         ]
-
-    def _shell(
-        self, name: str, arguments: dict[str, object] | None, enclosure: Enclosure, left: float
-    ) -> str:
-        command = arguments.get("command") if arguments is not None else None
-        if name != "shell" or not isinstance(command, str):
-            return "There are two tools: shell with a command, and finish with an outcome."
-        ran = enclosure.run(command, seconds=left)
-        return f"exit code {ran.code}\n{ran.shown}"
 
     def _check_size(self, directory: Path) -> None:
         size = sum(path.stat().st_size for path in files_in(directory))
