@@ -1,1 +1,1 @@
-"""Runs agents on tasks under a strategy, one or in batches; nothing of it is written yet."""
+"""Runs agents on tasks under a strategy, one or a whole campaign, and reports what came of them."""
