@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,11 +30,10 @@ from agentrewind.records import (
     RunId,
     Started,
 )
-from agentrewind.run_files import declared_root, snapshot_store
+from agentrewind.run_files import open_snapshots
 from agentrewind.run_store import Run, RunStore
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.restore import restore_into
-from agentrewind.workspace.snapshots import SnapshotStore
 
 COPY = "copy"
 """The folder in the run that holds the files of a fork."""
@@ -75,8 +73,7 @@ def make_fork(run: Run, node: str, edits: Edits, *, home: Path, clock: Clock) ->
     # an answer that cannot be one is refused before anything is written
     replaced = None if edits.answer is None else edited(target, edits.answer)
     made = _write_log(run, timeline, target, replaced, edits, home=home, clock=clock)
-    store = SnapshotStore.open(snapshot_store(home, declared_root(timeline)))
-    with closing(store):
+    with open_snapshots(timeline, home) as store:
         # the parent may be dropped one day: the fork keeps what it stands on by a ref of its own
         store.set_ref(f"refs/agentrewind/{made.run_id}/fork", commit)
         report = restore_into(store, commit, made.directory / COPY)

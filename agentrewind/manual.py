@@ -32,6 +32,7 @@ from agentrewind.records import (
     WorkspaceSpan,
 )
 from agentrewind.rewind.perform import abandoned, safety_ref
+from agentrewind.run_files import declared_root, open_snapshots, snapshot_store
 from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.lock import WorkspaceLock
@@ -107,17 +108,14 @@ def restore_elsewhere(
     """
     timeline = run.timeline()
     commit = state_at(timeline, node, after=after)
-    root = _declared_root(timeline)
+    root = declared_root(timeline)
     target = _free_directory(into, forbidden={"the workspace": root, "the store": machine.home.resolve()})
-    store = _open_store(machine.home, root)
-    try:
+    with open_snapshots(timeline, machine.home) as store:
         if dry_run:
             paths = tuple(entry.path.decode("utf-8", "backslashreplace") for entry in store.entries(commit))
             return Done(commit=commit, created=paths, modified=(), deleted=(), kept=())
         report = restore_into(store, commit, target)
         return _done(commit, report, verified=report.verified)
-    finally:
-        store.close()
 
 
 def restore_in_place(
@@ -285,9 +283,9 @@ class _Hands:
 @contextmanager
 def _opened(run: Run, machine: Machine) -> Iterator[_Hands]:
     timeline = run.timeline()
-    root = recorded_root(_declared_root(timeline), home=machine.home, user_home=machine.user_home)
+    root = recorded_root(declared_root(timeline), home=machine.home, user_home=machine.user_home)
     with (
-        closing(_open_store(machine.home, root)) as store,
+        closing(SnapshotStore.open(snapshot_store(machine.home, root))) as store,
         WorkspaceLock.acquire(machine.home, root, owner=_owner(run)),
     ):
         timeline = run.timeline()  # what stood there before the lock was held may have moved on
@@ -324,20 +322,6 @@ def _opened(run: Run, machine: Machine) -> Iterator[_Hands]:
 
 def _owner(run: Run) -> JsonObject:
     return {"run": f"{run.run_id} (restore by a person)", "pid": os.getpid()}
-
-
-def _declared_root(timeline: Timeline) -> Path:
-    declaration = timeline.header.workspaces.get(MAIN_WORKSPACE)
-    if declaration is None:
-        raise DamagedError(f"the header of run {timeline.header.run_id} names no workspace")
-    return Path(declaration.root)
-
-
-def _open_store(home: Path, root: Path) -> SnapshotStore:
-    store = workspace_directory(home, root) / "snapshots.git"
-    if not store.is_dir():
-        raise DamagedError(f"the snapshots of workspace {root} are gone: there is no {store}")
-    return SnapshotStore.open(store)
 
 
 def _free_directory(into: Path, *, forbidden: dict[str, Path]) -> Path:
