@@ -33,13 +33,7 @@ def edited(node: LlmNode, answer: Json) -> LlmNode:
     message = choice.get("message")
     if isinstance(message, dict):
         # what the model had thought belongs to what it had answered
-        for name in (
-            "reasoning_content",
-            "reasoning",
-            "thinking_blocks",
-            "refusal",
-            "provider_specific_fields",
-        ):
+        for name in _THOUGHTS:
             message.pop(name, None)
     span = {name: replace(each, after_commit=None) for name, each in node.metadata.workspaces.items()}
     metadata: Metadata = replace(node.metadata, workspaces=span)

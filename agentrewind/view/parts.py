@@ -34,7 +34,6 @@ SHOWN = 6000
 PIECE = 100_000
 """Characters of each further piece."""
 
-
 _REPORTED = (
     "created",
     "modified",
@@ -245,16 +244,7 @@ def _numbered(items: Sequence[T], number: str) -> T | None:
 
 def _report(report: JsonObject) -> dict[str, str]:
     found = {}
-    for name in (
-        "created",
-        "modified",
-        "deleted",
-        "kept",
-        "outside",
-        "lost_commits",
-        "ended",
-        "still_running",
-    ):
+    for name in _REPORTED:
         listed = report.get(name)
         if isinstance(listed, list) and listed:
             found[name.replace("_", " ")] = "\n".join(

@@ -157,9 +157,7 @@ class Library:
                 self._kept.popitem(last=False)
             return fresh.reading
 
-    def fresh(
-        self, run_id: str, *, clean: Callable[[tuple[SegmentRead, ...]], tuple[SegmentRead, ...]]
-    ) -> Reading:
+    def fresh(self, run_id: str, *, clean: Clean) -> Reading:
         """The run as it stands now, its records changed by `clean` before anything is made of them."""
         run = self.store.open(run_id)
         reads = run.segments_read()
