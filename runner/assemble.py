@@ -19,7 +19,7 @@ from mettlebench.task import Task
 from mettlebench.verdict import Verdict
 from runner import check
 from runner.cell import Strategy
-from runner.grade import grader, own_nodes, states
+from runner.grade import STORE, grader, own_nodes, states
 from runner.order import Order
 from runner.prices import price_of
 from runner.recovery import endpoint_of
@@ -36,7 +36,7 @@ from runner.result import (
 from runner.result import State as RunState
 from runner.spending import cost_of, counted, tokens_of
 from runner.suspicion import hidden_of, suspicions
-from runner.trial import REVIEWS_FILE, STORE, InfrastructureError, Trial
+from runner.trial import REVIEWS_FILE, InfrastructureError, Trial
 
 
 def assemble(trial: Trial, folder: Path, clock: Clock) -> Result:

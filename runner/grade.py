@@ -22,6 +22,9 @@ from mettlebench.tree import remove_tree
 from mettlebench.verdict import Verdict
 from runner.result import Progress
 
+STORE = "store"
+"""The folder of a cell that holds its runs and their snapshots."""
+
 GRADING = "grading-"
 """How a folder is called in which a snapshot is graded, beside the store; left over only by a kill."""
 
@@ -113,11 +116,16 @@ class Grader:
 @contextmanager
 def grader(task: Task, home: Path, *, mode: SandboxMode) -> Iterator[Grader]:
     """A grader of the one workspace whose snapshots are below `home`, wherever that lay when it was run."""
-    stores = sorted(home.glob("workspaces/*/snapshots.git"))
-    if len(stores) != 1:
-        raise DamagedError(f"{home} holds {len(stores)} stores of snapshots, where a cell has one")
-    store = SnapshotStore.open(stores[0])
+    store = SnapshotStore.open(snapshots_below(home))
     try:
         yield Grader(task, store, mode=mode, scratch=home.parent)
     finally:
         store.close()
+
+
+def snapshots_below(home: Path) -> Path:
+    """Where the snapshots of a cell's one workspace are kept. Raises DamagedError where it is not one."""
+    stores = sorted(home.glob("workspaces/*/snapshots.git"))
+    if len(stores) != 1:
+        raise DamagedError(f"{home} holds {len(stores)} stores of snapshots, where a cell has one")
+    return stores[0]

@@ -33,7 +33,7 @@ from agentrewind.workspace.restore import restore_into
 from agentrewind.workspace.roots import workspace_directory
 from agentrewind.workspace.snapshots import SnapshotStore
 from runner.cell import Strategy
-from runner.grade import states
+from runner.grade import STORE, snapshots_below, states
 from runner.order import Order
 from runner.recovery_text import recovery_text
 from runner.result import Endpoint, Exit, Result
@@ -69,7 +69,7 @@ def begin_recovery(order: Order, options: RunOptions, workspace: Path, around: S
     source = _source(order)
     commit = states([source.run])[-1].commit
     target = workspace_directory(around.home, workspace.resolve())
-    shutil.copytree(_store(source.home), target / "snapshots.git")
+    shutil.copytree(snapshots_below(source.home), target / "snapshots.git")
     store = SnapshotStore.open(target / "snapshots.git")
     try:
         restore_into(store, commit, workspace)
@@ -96,7 +96,7 @@ def _source(order: Order) -> _Source:
         )
     if result.cell.harness != order.cell.harness:
         raise UsageError(f"{result.cell.id} was run with {result.cell.harness}, not {order.cell.harness}")
-    home = order.endpoint / "store"
+    home = order.endpoint / STORE
     runs = RunStore(home).runs()
     if len(runs) != 1:
         raise DamagedError(f"{home} holds {len(runs)} runs, where a cell of continue has one")
@@ -109,13 +109,6 @@ def _finished(folder: Path) -> Result:
     if result is None:
         raise UsageError(f"{folder} holds no finished cell to recover from")
     return result
-
-
-def _store(home: Path) -> Path:
-    found = sorted(home.glob("workspaces/*/snapshots.git"))
-    if len(found) != 1:
-        raise DamagedError(f"{home} holds {len(found)} stores of snapshots, where a cell has one")
-    return found[0]
 
 
 def _copy(source: _Source, options: RunOptions, workspace: Path, home: Path, clock: Clock) -> Run:

@@ -29,7 +29,7 @@ from mettlebench.verdict import Verdict
 from runner import check, experiences
 from runner.agent_shell import STUCK_FILE
 from runner.cell import SIMULATED, Strategy
-from runner.grade import GRADING
+from runner.grade import GRADING, STORE
 from runner.harnesses import harness_settings
 from runner.machine import Machine
 from runner.order import Order, Price, shell_settings
@@ -38,7 +38,6 @@ from runner.recovery import begin_recovery
 from runner.simulation.serving import AGENT, MONITOR, simulated_models
 from runner.spending import Spending
 
-STORE = "store"
 WORKSPACE = "workspace"
 REVIEWS_FILE = "reviews.jsonl"
 EXPERIENCES_FILE = "experiences.md"

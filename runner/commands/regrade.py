@@ -11,11 +11,10 @@ from mettlebench.load import load_task
 from runner.assemble import digest_of, regraded
 from runner.campaign import Campaign
 from runner.commands.session import session_of
-from runner.grade import grader, states
+from runner.grade import STORE, grader, states
 from runner.order import load_order
 from runner.result import Result
 from runner.result_form import load_results, save_result
-from runner.trial import STORE
 
 
 @click.command("regrade")

@@ -14,10 +14,10 @@ from harness_adapters.scripted import Policy, ScriptedAnswer, ScriptedModel, fro
 from mettlebench.scaffold import new_task
 from runner.cell import Cell, Strategy
 from runner.cell_run import run_cell, try_cell
+from runner.grade import STORE
 from runner.machine import Machine
 from runner.order import Conditions, Order
 from runner.result import Result
-from runner.trial import STORE
 from tests.runner.small import NAME, SUBMIT
 
 REPOSITORY = Path(__file__).parents[2]
