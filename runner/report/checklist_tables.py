@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import collections
 import re
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 from mettlebench.task import Task
 from runner.report.table import Column, Table, Value
-from runner.statistics import median, spread
+from runner.statistics import spread
 
 _CATEGORIES = 5
 
@@ -50,11 +51,6 @@ def by_family(tasks: Sequence[Task]) -> Table:
     )
 
 
-def _family(name: str, sizes: Sequence[int], tasks: int, criteria: int) -> tuple[Value, ...]:
-    count, own = len(sizes), sum(sizes)
-    return name, count, 100 * count / tasks, own, 100 * own / criteria, own / count
-
-
 def checklists(tasks: Sequence[Task]) -> Table:
     """Sizes, feedback, categories, and the length of what is behind a task."""
     sizes = [len(task.criteria) for task in tasks]
@@ -68,7 +64,7 @@ def checklists(tasks: Sequence[Task]) -> Table:
         ("tasks", str(len(tasks))),
         ("criteria", str(total)),
         ("criteria per task: mean (sd)", f"{found.mean:.2f} ({deviation})"),
-        ("criteria per task: median", f"{float(median(sizes)):g}"),
+        ("criteria per task: median", f"{statistics.median(sizes):g}"),
         ("criteria per task: range", f"{min(sizes)} – {max(sizes)}"),
         ("criteria with feedback", f"{told} / {total}"),
         *((f"category: {name}", str(count)) for name, count in categories.most_common(_CATEGORIES)),
@@ -98,4 +94,4 @@ def _length(path: Path) -> int:
 def _lines(lengths: Sequence[int]) -> str:
     found = spread(lengths)
     assert found is not None
-    return f"{found.mean:.1f}, {float(median(lengths)):g}, {min(lengths)} – {max(lengths)}"
+    return f"{found.mean:.1f}, {statistics.median(lengths):g}, {min(lengths)} – {max(lengths)}"

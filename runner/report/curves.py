@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,7 @@ from runner.report.gather import BASELINES, MAIN, Gathered, Setting, by_task
 from runner.report.ground import steps_of
 from runner.report.measures import over_runs, success
 from runner.result import Result
-from runner.statistics import Spread, median, tertiles
+from runner.statistics import Spread, tertiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Tertile:
 def by_length(gathered: Gathered, setting: Setting) -> tuple[Tertile, ...]:
     """Short, medium and long tasks by the median of their Continue trace lengths; empty without any."""
     lengths = {
-        task: median([result.nodes for result in results])
+        task: statistics.median([result.nodes for result in results])
         for task, results in by_task(gathered.of(setting, Strategy.CONTINUE)).items()
     }
     if not lengths:

@@ -5,8 +5,8 @@ Needs scipy and statsmodels, the extra `bench`. Shares are `Fraction`s, so that 
 
 from runner.statistics.agreement import Agreement, agreement
 from runner.statistics.discordance import Discordance, discordance
-from runner.statistics.signed_rank import SignedRank, effect_size, holm, signed_rank
-from runner.statistics.spread import Spread, median, spread, tertiles
+from runner.statistics.signed_rank import SignedRank, holm, signed_rank
+from runner.statistics.spread import Spread, spread, tertiles
 
 __all__ = [
     "Agreement",
@@ -15,9 +15,7 @@ __all__ = [
     "Spread",
     "agreement",
     "discordance",
-    "effect_size",
     "holm",
-    "median",
     "signed_rank",
     "spread",
     "tertiles",

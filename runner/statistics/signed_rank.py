@@ -1,4 +1,4 @@
-"""Wilcoxon's signed-rank test on paired differences, its effect size, and Holm's correction."""
+"""Wilcoxon's signed-rank test on paired differences, and Holm's correction of its p-values."""
 
 from __future__ import annotations
 
@@ -57,17 +57,6 @@ def _integers(differences: Sequence[Fraction | int]) -> list[int]:
     ranked = {size: rank for rank, size in enumerate(sizes, start=1)}
     # only signs and the order of sizes count, and small integers cannot overflow what ranks them
     return [0 if not each else ranked[abs(Fraction(each))] * (1 if each > 0 else -1) for each in differences]
-
-
-def effect_size(w: float, nonzero: int) -> float:
-    """The size of the rank-biserial correlation that belongs to W, the smaller rank sum.
-
-    >>> round(effect_size(35.5, 35), 2)
-    0.89
-    """
-    if nonzero < 1:
-        raise ValueError("there is no effect size without a difference")
-    return 1 - 4 * w / (nonzero * (nonzero + 1))
 
 
 def holm(values: Sequence[float]) -> list[float]:

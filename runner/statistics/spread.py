@@ -1,8 +1,8 @@
-"""Mean, sample deviation and range of a few numbers, medians and tertiles."""
+"""Mean, sample deviation and range of a few numbers, and tertiles."""
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,24 +32,13 @@ def spread(values: Sequence[Number]) -> Spread | None:
     if not values:
         return None
     exact = [Fraction(value) for value in values]
-    mean = sum(exact) / len(exact)
-    squares = sum((value - mean) ** 2 for value in exact)
     return Spread(
         count=len(exact),
-        mean=float(mean),
-        deviation=math.sqrt(squares / (len(exact) - 1)) if len(exact) > 1 else None,
+        mean=float(statistics.mean(exact)),
+        deviation=float(statistics.stdev(exact)) if len(exact) > 1 else None,
         low=float(min(exact)),
         high=float(max(exact)),
     )
-
-
-def median(values: Sequence[Number]) -> Fraction:
-    """The middle one, or half way between the two in the middle. Raises ValueError where there is none."""
-    if not values:
-        raise ValueError("the median of no numbers")
-    exact = sorted(Fraction(value) for value in values)
-    half = len(exact) // 2
-    return exact[half] if len(exact) % 2 else (exact[half - 1] + exact[half]) / 2
 
 
 def tertiles(lengths: Mapping[Key, Number]) -> tuple[tuple[Key, ...], tuple[Key, ...], tuple[Key, ...]]:
