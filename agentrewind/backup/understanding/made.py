@@ -55,21 +55,17 @@ def followed(commands: Iterable[Command], text: str) -> Iterator[Command]:
         for at, command in enumerate(listed):
             made |= set(_makes(command, listed[:at]))
     changed = False
-    # git keeps to its own repository, whatever it has checked out there before
-    by_git: set[Path] = set()
     for at, command in enumerate(listed):
         if reads(command) and not command.open_ended:
             yield command
             continue
         if _unpacks(command) and changed:
             command = _unclear(command, "the archive may be made or replaced by the call itself")
-        elif made and _reaches(command, made - by_git if command.name == "git" else made):
+        elif made and _reaches(command, made):
             command = _unclear(command, "a part before it may put a link or another file at its path")
         yield command
         changed = changed or command.name not in _HARMLESS or bool(writing_redirects(command))
-        here = set(_makes(command, listed[:at]))
-        by_git = by_git | (here - made) if command.name == "git" else by_git - here
-        made |= here
+        made |= set(_makes(command, listed[:at]))
 
 
 def _unclear(command: Command, reason: str) -> Command:
@@ -151,8 +147,10 @@ def _checked_out(command: Command) -> Iterator[Path]:
         return
     if texts[0] in ("clone", "worktree"):
         operands = [text for text in texts[1:] if not text.startswith("-")]
-        yield from (_at(command, text) for text in operands[-1:])
-        yield from (_at(command, Path(text).name.removesuffix(".git")) for text in operands[-1:])
+        # `worktree add` may name a commit behind the folder
+        for text in operands[-1:] if texts[0] == "clone" else operands[1:]:
+            yield _at(command, text) / _ALL
+            yield _at(command, Path(text).name.removesuffix(".git")) / _ALL
         return
     if texts[0].startswith("-") or command.cwd is None:
         yield _ANYWHERE
