@@ -8,6 +8,7 @@ import pytest
 
 from agentrewind.backup.kind import CaptureError, UnclearError
 from agentrewind.backup.kinds.table import kind_of
+from agentrewind.backup.rules.loading import parse_rules
 from agentrewind.backup.store import BackupStore
 from agentrewind.backup.values import Command, Context
 from agentrewind.records import Json
@@ -87,3 +88,21 @@ def _call(text: str, context: Context) -> Command:
 
 def _value(context: Context) -> str:
     return (context.cwd / "state" / "colour").read_text()
+
+
+def test_an_option_that_the_rule_says_takes_a_value_hands_on_no_operand(context: Context) -> None:
+    text = """[[rule]]
+id = "registry.set"
+kind = "command"
+tier = "pair"
+program = ["registry"]
+subcommand = ["set"]
+values = ["-n"]
+parameters = { state = "value {2}", capture = ["registry", "get", "{2}"], restore = [] }
+captures = "the value"
+restore = "by a person"
+"""
+    [rule] = parse_rules(text, "rules.toml")
+    call = _call("registry set -n place colour red", context)
+    [target] = kind_of(rule.kind).targets(call, rule.parameters, context)
+    assert target.name == "value colour"

@@ -2,8 +2,9 @@
 
 Parameters of a rule: `capture`, a list of words, or a list of such lists; `restore`, the same, empty where
 only a person can restore; `state` names what it is. In a word `{1}`, `{2}`, … stand for the call's operands,
-`{operands}` alone for all of them, `{option:-n}` alone for that option with its value, `{file}` for a file
-with what was captured; without `{file}` the program gets it on standard input.
+without what follows an option of the rule's `values`, `{operands}` alone for all of them, `{option:-n}` alone
+for that option with its value, `{file}` for a file with what was captured; without `{file}` the program gets
+it on standard input.
 """
 
 from __future__ import annotations
@@ -99,8 +100,7 @@ class CommandOutput:
 
 
 def _run(words: Sequence[str], target: Target, context: Context, stdin: bytes | None = None) -> bytes:
-    inside = Context(cwd=context.cwd, env=context.env, home=context.home, workspace=context.workspace)
-    return run(words, inside, stdin=stdin, cwd=context.cwd / str(target.detail["cwd"]))
+    return run(words, context, stdin=stdin, cwd=context.cwd / str(target.detail["cwd"]))
 
 
 def _programs(value: Json) -> list[list[str]]:

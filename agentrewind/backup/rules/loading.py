@@ -160,4 +160,6 @@ def _rule(table: dict[str, Any], source: str) -> Rule:
     fields = dict(table)
     fields |= {key: tuple(table[key]) for key in ("program", "tool", *_FOR_COMMANDS) if key in table}
     fields["tier"] = Tier(table["tier"])
+    # kinds read a command's words as the rule does, unless its parameters say otherwise
+    fields["parameters"] = {"values": table.get("values", []), **table.get("parameters", {})}
     return Rule(**fields, source=source)

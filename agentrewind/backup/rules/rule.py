@@ -25,7 +25,7 @@ class Rule:
         any_option: at least one of these is present; a word that is only known at run time may be one.
         no_option: none of these is present for sure.
         values: options that take the next word as their value.
-        parameters: handed to `Kind.targets`.
+        parameters: handed to `Kind.targets`; `values` are among them.
         captures: what is preserved, a phrase for people; likewise `verify` and `restore`.
         untried: no test has proven it.
         source: `file:line` where it stands.
