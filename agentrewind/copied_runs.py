@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from agentrewind.copy_enclosure import EXIT_NO_ENCLOSURE, enclosed
 from agentrewind.errors import DamagedError, ProtectedError
 from agentrewind.records import MAIN_WORKSPACE
-from agentrewind.replaying_enclosure import EXIT_NO_ENCLOSURE
 from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
 
@@ -46,10 +46,9 @@ def resume_inside(run: Run, arguments: Sequence[str], *, home: Path, environment
     root = Path(timeline.header.workspaces[MAIN_WORKSPACE].root)
     if not copy.is_dir():
         raise DamagedError(f"the files of run {run.run_id} are gone: there is no folder {copy}")
-    enclosure = [sys.executable, "-P", "-m", "agentrewind.replaying_enclosure", "--network"]
     command = [sys.executable, "-P", "-c", _COMMAND_LINE, *arguments]
     done = subprocess.run(
-        [*enclosure, str(copy), str(root), *command],
+        enclosed(copy, root, command, online=True),
         env={**environment, INSIDE: run.run_id, "AGENTREWIND_HOME": str(home)},
         check=False,
     )

@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 from agentrewind.adapters import ADAPTERS
+from agentrewind.copy_enclosure import obstacle
 from agentrewind.durable import make_directory
 from agentrewind.errors import AgentRewindError
 from agentrewind.records import JsonObject
@@ -113,14 +114,11 @@ def _watches() -> Finding:
 
 
 def _namespaces() -> Finding:
-    enclosure = [sys.executable, "-P", "-m", "agentrewind.replaying_enclosure", "/", "/", "/bin/true"]
-    done = subprocess.run(enclosure, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode == 0:
+    why_not = obstacle(Path("/"))
+    if not why_not:
         return Finding(what="mount namespaces", state="good", found="allowed")
     advice = "replay, fork and bisect need root or user namespaces to show a copy at the recorded path"
-    return Finding(
-        what="mount namespaces", state="note", found=done.stdout.strip() or "not allowed", advice=advice
-    )
+    return Finding(what="mount namespaces", state="note", found=why_not, advice=advice)
 
 
 def _sandbox(environment: Mapping[str, str]) -> Finding:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agentrewind.copy_enclosure import EXIT_NO_ENCLOSURE, enclosed
 from agentrewind.errors import DamagedError, HarnessError, ProtectedError, UsageError
 from agentrewind.handover import CLAIM, DEBUG_AT, REPLAY_RESULT
 from agentrewind.launch import Launch, compose
@@ -26,7 +27,6 @@ from agentrewind.processes import RUN_VARIABLE
 from agentrewind.records import JsonObject, LlmNode, RecordUid
 from agentrewind.replay_outcome import Replay, read_report
 from agentrewind.replayer import OnDivergence
-from agentrewind.replaying_enclosure import EXIT_NO_ENCLOSURE
 from agentrewind.run_files import declared_root, open_snapshots
 from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
@@ -139,13 +139,12 @@ def _run_child(
 ) -> JsonObject:
     result, log = scratch / "result.json", scratch / "agent.log"
     launch.environment[REPLAY_RESULT] = str(result)
-    enclosure = [sys.executable, "-P", "-m", "agentrewind.replaying_enclosure"]
-    if RunOptions.from_json(Run(copy).timeline().header.options).command:
-        # tools that the script calls by itself run again, and must reach nothing but the copy
-        enclosure.append("--seal")
+    # tools that a script calls by itself run again, and must reach nothing but the copy
+    sealed = bool(RunOptions.from_json(Run(copy).timeline().header.options).command)
+    if sealed:
         (scratch / "tmp").mkdir()
         launch.environment["TMPDIR"] = str(scratch / "tmp")
-    command = [*enclosure, str(scratch / "workspace"), str(root), *launch.command]
+    command = enclosed(scratch / "workspace", root, launch.command, sealed=sealed)
     if terminal is None:
         with log.open("wb") as output:
             code = subprocess.run(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,12 +12,12 @@ from pathlib import Path
 
 from agentrewind.bisection import Judgement
 from agentrewind.clock import Clock
+from agentrewind.copy_enclosure import enclosed, obstacle
 from agentrewind.errors import UsageError
 from agentrewind.records import CommitId
 from agentrewind.workspace.restore import restore_into
 from agentrewind.workspace.snapshots import SnapshotStore
 
-_ENCLOSURE = (sys.executable, "-P", "-m", "agentrewind.replaying_enclosure", "--network")
 _TAIL = 20_000
 
 
@@ -46,7 +45,7 @@ class ScratchChecks:
         self._environment = dict(environment)
         self._timeout_s = timeout_s
         self._clock = clock
-        self.why_not = self._probe()
+        self.why_not = obstacle(root)
         self.at_recorded_path = not self.why_not
         if not self.at_recorded_path and str(root) in command:
             raise UsageError(
@@ -68,22 +67,14 @@ class ScratchChecks:
             seconds = self._clock.monotonic() - began
         return Judgement(passed=code == 0, exit_code=code, said=said, seconds=seconds)
 
-    def _probe(self) -> str:
-        """Why the copy cannot be laid over the recorded path, empty where it can."""
-        probe = [*_ENCLOSURE, "/", str(self._root), "/bin/true"]
-        done = subprocess.run(
-            probe, cwd="/", env=self._environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
-        return "" if done.returncode == 0 else done.stdout.decode("utf-8", "replace").strip() or "not allowed"
-
     def _run(self, scratch: Path) -> tuple[int | None, str]:
         shell = ["/bin/sh", "-c", self._command]
-        around = [*_ENCLOSURE, str(scratch), str(self._root)] if self.at_recorded_path else []
+        there = self.at_recorded_path
         # a file and no pipe: a server that the check leaves running would keep a pipe open
         with tempfile.TemporaryFile() as printed:
             process = subprocess.Popen(
-                [*around, *shell],
-                cwd="/" if around else scratch,
+                enclosed(scratch, self._root, shell, online=True) if there else shell,
+                cwd="/" if there else scratch,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=printed,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -29,8 +28,8 @@ def shell(
     It is a copy, seen at the recorded path where the system allows that, and gone when the shell ends. Your
     files are not touched.
     """
+    from agentrewind.copy_enclosure import enclosed, obstacle
     from agentrewind.manual_history import state_at
-    from agentrewind.replaying_enclosure import EXIT_NO_ENCLOSURE
     from agentrewind.run_files import declared_root, open_snapshots
     from agentrewind.workspace.restore import restore_into
 
@@ -46,16 +45,12 @@ def shell(
         scratch = Path(folder).resolve() / "workspace"
         with open_snapshots(timeline, session.home) as store:
             restore_into(store, commit, scratch)
-        enclosure = [sys.executable, "-P", "-m", "agentrewind.replaying_enclosure", "--network"]
-        probe = subprocess.run(
-            [*enclosure, str(scratch), str(root), "/bin/true"], capture_output=True, check=False
-        )
-        there = probe.returncode != EXIT_NO_ENCLOSURE
+        there = not obstacle(root)
         if command is None:
             where = f"at {root}" if there else f"in {scratch}, since this system cannot show it at {root}"
             say(f"the files at {node} are {where}; they go when this shell ends")
         done = subprocess.run(
-            [*enclosure, str(scratch), str(root), *words] if there else words,
+            enclosed(scratch, root, words, online=True) if there else words,
             cwd=None if there else scratch,
             env={**session.environment, "AGENTREWIND_SHELL": f"{timeline.header.run_id} {node}"},
             stdout=subprocess.PIPE if as_json else None,

@@ -8,23 +8,19 @@ import pty
 import select
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentrewind.codec import encode
+from agentrewind.copy_enclosure import enclosed, obstacle
 from agentrewind.run_store import Run
 from tests.cli.desk import PROGRAM, Desk, tree
 
-
-def _can_enclose() -> bool:
-    probe = [sys.executable, "-P", "-m", "agentrewind.replaying_enclosure", "/tmp", "/tmp", "/bin/true"]
-    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
-
-
-needs_namespaces = pytest.mark.skipif(not _can_enclose(), reason="mount namespaces are not allowed here")
+needs_namespaces = pytest.mark.skipif(
+    bool(obstacle(Path("/tmp"))), reason="mount namespaces are not allowed here"
+)
 
 
 def _edit_task(run: Run, old: bytes, new: bytes) -> None:
@@ -77,12 +73,11 @@ def test_the_harness_sees_the_copy_at_the_recorded_path(desk: Desk) -> None:
     (desk.workspace / "start").write_text("start")
     desk.json(*desk.run_arguments(["sh rm start; pwd", "say done"]), code=1)
     assert not (desk.workspace / "start").exists()
-    probe = [sys.executable, "-P", "-m", "agentrewind.replaying_enclosure"]
     scratch = desk.base / "scratch"
     desk.json("restore", "last", "rec_000001", "--into", str(scratch))
     look = f"ls {desk.workspace}; touch {desk.workspace}/new; cat /proc/net/dev | grep -c eth0"
     found = subprocess.run(
-        [*probe, str(scratch), str(desk.workspace), "/bin/sh", "-c", look],
+        enclosed(scratch, desk.workspace, ["/bin/sh", "-c", look]),
         capture_output=True,
         text=True,
         check=False,

@@ -1,8 +1,9 @@
-"""Encloses a replay: lays a scratch copy over the recorded path, cuts the network off, becomes the command.
+"""Encloses a command: lays a copy of the workspace over the recorded path, where only the command sees it.
 
-Started as `python -P -m agentrewind.replaying_enclosure [--seal | --network] SCRATCH ROOT COMMAND…`. Linux
-only. Sealed, nothing but the folder that holds SCRATCH can be written: tools that pass the layer by reach
-nothing. With --network only the copy is laid over, for commands that a person gives.
+Started as `python -P -m agentrewind.copy_enclosure [--seal | --network] COPY ROOT COMMAND…`, which `enclosed`
+puts together. Linux only. The network is cut off where the system allows it. Sealed, nothing but the folder
+that holds COPY can be written: tools that pass the layer by reach nothing. With --network only the copy is
+laid over, for commands that a person gives and for forks.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +19,8 @@ from typing import NoReturn
 
 EXIT_NO_ENCLOSURE = 79
 """Exit code where the enclosure could not be made; the command was not started."""
+
+_MODULE = "agentrewind.copy_enclosure"
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUSER = 0x10000000
@@ -30,12 +34,27 @@ _AT_RECURSIVE = 0x8000
 _ATTRIBUTE_READ_ONLY = 0x1
 
 
+def enclosed(
+    copy: Path, root: Path, command: Sequence[str], *, sealed: bool = False, online: bool = False
+) -> list[str]:
+    """The command line that runs `command` where `copy` is seen at `root`; see `enclose`."""
+    options = ["--seal"] if sealed else ["--network"] if online else []
+    return [sys.executable, "-P", "-m", _MODULE, *options, str(copy), str(root), *command]
+
+
+def obstacle(root: Path) -> str:
+    """Why no copy can be laid over `root` here; empty where one can."""
+    probe = enclosed(Path("/"), root, ["/bin/true"], online=True)
+    done = subprocess.run(probe, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return "" if done.returncode == 0 else done.stdout.decode("utf-8", "replace").strip() or "not allowed"
+
+
 def main(arguments: Sequence[str]) -> NoReturn:
     """Make the enclosure and become the command in it; exits where that fails."""
     sealed, online = arguments[0] == "--seal", arguments[0] == "--network"
-    scratch, root, *command = arguments[1:] if sealed or online else arguments
+    copy, root, *command = arguments[1:] if sealed or online else arguments
     try:
-        enclose(Path(scratch), Path(root), sealed=sealed, online=online)
+        enclose(Path(copy), Path(root), sealed=sealed, online=online)
     except OSError as error:
         print(error.strerror or error)  # noqa: T201 - the caller reads it from the log
         sys.exit(EXIT_NO_ENCLOSURE)
@@ -43,8 +62,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
     os.execvp(command[0], command)
 
 
-def enclose(scratch: Path, root: Path, *, sealed: bool = False, online: bool = False) -> None:
-    """From here on this process and what it starts see `scratch` at `root`, and no network if possible.
+def enclose(copy: Path, root: Path, *, sealed: bool = False, online: bool = False) -> None:
+    """From here on this process and what it starts see `copy` at `root`, and no network if possible.
 
     Sealed, every other file is read-only to them, and the network is gone for certain; online it stays.
 
@@ -61,8 +80,8 @@ def enclose(scratch: Path, root: Path, *, sealed: bool = False, online: bool = F
     _call(libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None))
     _make_place(libc, root)
     if sealed:
-        _seal(libc, scratch.parent)
-    _call(libc.mount(os.fsencode(scratch), os.fsencode(root), None, _MS_BIND, None))
+        _seal(libc, copy.parent)
+    _call(libc.mount(os.fsencode(copy), os.fsencode(root), None, _MS_BIND, None))
     if online:
         return
     alone = libc.unshare(_CLONE_NEWNET)
