@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import NoReturn, TypeVar
 
 from agentrewind.errors import DamagedError
 from agentrewind.records import Json, JsonObject
 
 T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
+
+
+def choice(data: Mapping[str, Json], name: str, choices: type[E], default: E) -> E:
+    """An option that is one of a closed set; its default where it is missing."""
+    found = data.get(name, default.value)
+    if found not in list(choices):
+        raise DamagedError(f"the option {name} cannot be read: it is {found!r}, not {' or '.join(choices)}")
+    return choices(found)
 
 
 class Fields:

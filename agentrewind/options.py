@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from agentrewind.backup.policy import BackupPolicy
 from agentrewind.errors import DamagedError
+from agentrewind.fields import choice
 from agentrewind.records import Json, JsonObject
 from agentrewind.replayer import OnDivergence
 
@@ -16,7 +17,6 @@ REPEATED_FAILURES = 5
 """So many identical first failures in a row end a run (paper, Experiments)."""
 
 T = TypeVar("T")
-E = TypeVar("E", bound=StrEnum)
 
 
 class Strategy(StrEnum):
@@ -101,16 +101,16 @@ class RunOptions:
         return cls(
             task=_read(data, "task", str, ""),
             check=None if data.get("check") is None else _read(data, "check", str, ""),
-            strategy=_choice(data, "strategy", Strategy, Strategy.REWIND),
+            strategy=choice(data, "strategy", Strategy, Strategy.REWIND),
             ablations=frozenset(
-                _choice({"ablations": each}, "ablations", Ablation, Ablation.MEMORY) for each in ablations
+                choice({"ablations": each}, "ablations", Ablation, Ablation.MEMORY) for each in ablations
             ),
             max_rewinds=None if data.get("max_rewinds") is None else _read(data, "max_rewinds", int, 0),
             repeated_failures=_read(data, "repeated_failures", int, REPEATED_FAILURES),
             jobs_end=_read(data, "jobs_end", bool, False),  # noqa: FBT003 (a default)
             rewind_after=_read(data, "rewind_after", str, ""),
-            memory_role=_choice(data, "memory_role", _MemoryRole, _MemoryRole.SYSTEM).value,
-            on_divergence=_choice(data, "on_divergence", OnDivergence, OnDivergence.STOP),
+            memory_role=choice(data, "memory_role", _MemoryRole, _MemoryRole.SYSTEM).value,
+            on_divergence=choice(data, "on_divergence", OnDivergence, OnDivergence.STOP),
             settings=_read(data, "settings", dict, {}),
             command=tuple(str(word) for word in _read(data, "command", list, [])),
             backup=None
@@ -128,16 +128,5 @@ class _MemoryRole(StrEnum):
 def _read(data: Mapping[str, Json], name: str, kind: type[T], default: T) -> T:
     value = data.get(name, default)
     if type(value) is not kind:
-        raise _unreadable(name, value, kind.__name__)
+        raise DamagedError(f"the option {name} cannot be read: it is {value!r}, not {kind.__name__}")
     return value
-
-
-def _choice(data: Mapping[str, Json], name: str, choices: type[E], default: E) -> E:
-    value = data.get(name, default.value)
-    if value not in list(choices):
-        raise _unreadable(name, value, " or ".join(choices))
-    return choices(value)
-
-
-def _unreadable(name: str, value: object, wanted: str) -> DamagedError:
-    return DamagedError(f"the run's option {name} cannot be read: it is {value!r}, not {wanted}")

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
 
-from agentrewind.errors import DamagedError
+from agentrewind.fields import choice
 from agentrewind.records import Json, JsonObject
-
-E = TypeVar("E", bound=StrEnum)
 
 
 class Mode(StrEnum):
@@ -86,20 +83,11 @@ class BackupPolicy:
     def from_json(cls, data: Mapping[str, Json]) -> BackupPolicy:
         """The inverse of `to_json`; what is missing has its default. Raises DamagedError with the name."""
         return cls(
-            mode=_choice(data, "mode", Mode, Mode.FULL),
+            mode=choice(data, "mode", Mode, Mode.FULL),
             words=str(data.get("words") or ""),
             model=str(data.get("model") or ""),
-            reflect=_choice(data, "reflect", Reflect, Reflect.OFF),
-            trigger=_choice(data, "trigger", Trigger, Trigger.ALL),
-            on_failure=_choice(data, "on_failure", OnFailure, OnFailure.BLOCK),
-            on_unknown=_choice(data, "on_unknown", OnUnknown, OnUnknown.RUN),
+            reflect=choice(data, "reflect", Reflect, Reflect.OFF),
+            trigger=choice(data, "trigger", Trigger, Trigger.ALL),
+            on_failure=choice(data, "on_failure", OnFailure, OnFailure.BLOCK),
+            on_unknown=choice(data, "on_unknown", OnUnknown, OnUnknown.RUN),
         )
-
-
-def _choice(data: Mapping[str, Json], name: str, choices: type[E], default: E) -> E:
-    found = data.get(name, default.value)
-    if found not in list(choices):
-        raise DamagedError(
-            f"the run's backup option {name} cannot be read: it is {found!r}, not {' or '.join(choices)}"
-        )
-    return choices(found)
