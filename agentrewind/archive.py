@@ -33,10 +33,10 @@ from agentrewind.records import (
     ToolNode,
     WorkspaceSpan,
 )
+from agentrewind.redacted_records import redacted
 from agentrewind.run_files import declared_root, open_snapshots
 from agentrewind.run_store import RUN_ID, Run, RunStore
 from agentrewind.timeline import Timeline
-from agentrewind.view.redacted import redacted
 from agentrewind.workspace.copying import copy_snapshots
 from agentrewind.workspace.roots import workspace_directory
 from agentrewind.workspace.snapshots import SETTINGS, SnapshotStore

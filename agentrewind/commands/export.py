@@ -66,8 +66,8 @@ def export(
 def _written(run: Run, target: Path, *, form: str, redact: bool) -> JsonObject:
     from agentrewind.formats import atif, atif_name, lines, otel
     from agentrewind.jsonform import dump_plain
+    from agentrewind.redacted_records import redacted
     from agentrewind.timeline import Timeline
-    from agentrewind.view.redacted import redacted
 
     timeline = Timeline(redacted(run.segments_read())) if redact else run.timeline()
     match form:

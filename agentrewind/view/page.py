@@ -10,12 +10,12 @@ from pathlib import Path
 
 from agentrewind.durable import write_file
 from agentrewind.errors import UsageError
+from agentrewind.redacted_records import redacted
 from agentrewind.run_store import Run
 from agentrewind.view.graph import Picture, pictures
 from agentrewind.view.overview import TICK, TOP, WIDTH, overview_of
 from agentrewind.view.pane import Pane, pane_of
 from agentrewind.view.reading import Library, Reading
-from agentrewind.view.redacted import redacted
 from agentrewind.view.rows import Row
 from agentrewind.view.templating import STATIC, environment
 

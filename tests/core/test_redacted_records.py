@@ -1,4 +1,4 @@
-"""Whatever a record holds, nothing with the shape of a credential is left of it in a page for others."""
+"""Whatever a record holds, nothing with the shape of a credential is left of it for others to see."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from agentrewind.records import Json, Record, WorkspaceSpan
-from agentrewind.view.redacted import redacted_header, redacted_record, redacted_value
+from agentrewind.redacted_records import redacted_header, redacted_record, redacted_value
 from tests import records
 
 SECRET = "sk-" + "Zq9x" * 6
