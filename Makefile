@@ -41,7 +41,7 @@ bench-backup:    ## measure how much of a lost state comes back, per tool, and w
 soak:            ## the property tests, thousands of cases, and the tests that take long
 	@scripts/setup $(TESTED) $(DEBIAN)
 	AGENTREWIND_SOAK=1 AGENTREWIND_SEQUENCES=3000 .venv/bin/pytest -n 2 tests/properties $(ARGS)
-	AGENTREWIND_SOAK=1 .venv/bin/pytest -n 2 $$(sed '/^\#/d; s/\[.*//' tests/long.txt | sort -u) $(ARGS)
+	AGENTREWIND_LONG=1 .venv/bin/pytest -n 2 $$(sed '/^\#/d; s/\[.*//' tests/long.txt | sort -u) $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

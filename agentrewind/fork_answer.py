@@ -12,6 +12,17 @@ from agentrewind.records import Json, JsonObject, LlmNode, Metadata
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking_blocks", "refusal", "provider_specific_fields")
 
 
+def read_answer(text: str) -> Json:
+    """The object that a text is, else the text itself. Raises UsageError for one that only begins like it."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        found: Json = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"the answer looks like JSON and is none: {error}") from error
+    return found
+
+
 def edited(node: LlmNode, answer: Json) -> LlmNode:
     """The node as if the model had answered this.
 

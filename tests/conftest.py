@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 LONG = Path(__file__).with_name("long.txt")
-"""Tests that take long and go over what shorter ones show as well: by `make soak`, or AGENTREWIND_SOAK=1."""
+"""Tests that take long and go over what shorter ones show as well: by `make soak`, or AGENTREWIND_LONG=1."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if os.environ.get("AGENTREWIND_SOAK"):
+    if os.environ.get("AGENTREWIND_SOAK") or os.environ.get("AGENTREWIND_LONG"):
         return
     lines = LONG.read_text("utf-8").splitlines()
     names = {line for line in lines if line and not line.startswith("#")}
     for item in items:
         whole = {item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]}
         if whole & names:
-            item.add_marker(pytest.mark.skip(reason="takes long: AGENTREWIND_SOAK=1 or make soak"))
+            item.add_marker(pytest.mark.skip(reason="takes long: AGENTREWIND_LONG=1 or make soak"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

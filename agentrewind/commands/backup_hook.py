@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from agentrewind.backup.hosts.request import CHOICES
 from agentrewind.commands.output import emit, json_option, say
 from agentrewind.commands.session import Session
 from agentrewind.errors import UsageError
@@ -15,53 +17,52 @@ from agentrewind.errors import UsageError
 if TYPE_CHECKING:
     from agentrewind.backup.hosts.installing import Change
 
-_ON_FAILURE = click.option(
-    "--on-failure",
-    type=click.Choice(["block", "warn"]),
-    default="block",
-    show_default=True,
-    help="What happens to a call whose backup failed, or when the hook itself did.",
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--on-failure",
+        type=click.Choice(CHOICES["--on-failure"]),
+        default="block",
+        show_default=True,
+        help="What happens to a call whose backup failed, or when the hook itself did.",
+    ),
+    click.option(
+        "--on-unknown",
+        type=click.Choice(CHOICES["--on-unknown"]),
+        default="run",
+        show_default=True,
+        help="What happens to a call that may change what no rule can preserve.",
+    ),
+    click.option(
+        "--trigger",
+        type=click.Choice(CHOICES["--trigger"]),
+        default="all",
+        show_default=True,
+        help="Look at every call, or at those alone that are known to write outside the workspace.",
+    ),
+    click.option(
+        "--workspace",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="A directory that the harness keeps snapshots of. Default: none, all files are preserved.",
+    ),
 )
-_ON_UNKNOWN = click.option(
-    "--on-unknown",
-    type=click.Choice(["run", "block"]),
-    default="run",
-    show_default=True,
-    help="What happens to a call that may change what no rule can preserve.",
-)
-_TRIGGER = click.option(
-    "--trigger",
-    type=click.Choice(["all", "outside"]),
-    default="all",
-    show_default=True,
-    help="Look at every call, or at those alone that are known to write outside the workspace.",
-)
-_WORKSPACE = click.option(
-    "--workspace",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="A directory that the harness keeps snapshots of. Default: none, all files are preserved.",
-)
+"""What the hook is told when it is started, by a person or from a harness's settings."""
+
+
+def _hook_options(command: F) -> F:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
 
 
 @click.command("hook")
 @click.argument("harness", metavar="HARNESS")
-@_ON_FAILURE
-@_ON_UNKNOWN
-@_TRIGGER
-@_WORKSPACE
+@_hook_options
 @click.option("--json", "as_json", is_flag=True, hidden=True, help="The answer is a JSON document anyway.")
 @click.pass_obj
-def hook(
-    session: Session,
-    *,
-    harness: str,
-    on_failure: str,
-    on_unknown: str,
-    trigger: str,
-    workspace: Path | None,
-    as_json: bool,
-) -> int:
+def hook(session: Session, /, *, harness: str, as_json: bool, **options: Any) -> int:
     """Answer one tool call of HARNESS: its JSON document on standard input, the answer in its own form.
 
     HARNESS is claude-code, codex, hermes, gemini-cli, opencode, openhands or openclaw. What the call may
@@ -72,7 +73,7 @@ def hook(
     from agentrewind.backup.hosts.request import Request
 
     request = Request(
-        words=(harness, *_words(on_failure, on_unknown, trigger, workspace)),
+        words=(harness, *_words(options)),
         directory=str(session.directory),
         environment=session.environment,
         document=sys.stdin.buffer.read(),
@@ -85,24 +86,11 @@ def hook(
 
 @click.command("install")
 @click.argument("harness", metavar="HARNESS")
-@_ON_FAILURE
-@_ON_UNKNOWN
-@_TRIGGER
-@_WORKSPACE
+@_hook_options
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @json_option
 @click.pass_obj
-def install(
-    session: Session,
-    *,
-    harness: str,
-    on_failure: str,
-    on_unknown: str,
-    trigger: str,
-    workspace: Path | None,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def install(session: Session, /, *, harness: str, dry_run: bool, as_json: bool, **options: Any) -> None:
     """Put the hook into the user's settings of HARNESS, after showing the change.
 
     A copy of the file as it was is kept beside it; `uninstall` takes the hook out again. Installing once
@@ -110,7 +98,7 @@ def install(
     """
     from agentrewind.backup.hosts.installing import NOTES, install_changes
 
-    words = _words(on_failure, on_unknown, trigger, workspace)
+    words = _words(options)
     note = NOTES.get(harness, "")
     _carry_out(install_changes(harness, _home(session), words), note, dry_run=dry_run, as_json=as_json)
 
@@ -127,9 +115,10 @@ def uninstall(session: Session, *, harness: str, dry_run: bool, as_json: bool) -
     _carry_out(uninstall_changes(harness, _home(session)), "", dry_run=dry_run, as_json=as_json)
 
 
-def _words(on_failure: str, on_unknown: str, trigger: str, workspace: Path | None) -> tuple[str, ...]:
-    words = ["--on-failure", on_failure, "--on-unknown", on_unknown, "--trigger", trigger]
-    return (*words, "--workspace", str(workspace)) if workspace else tuple(words)
+def _words(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options as a hook's request has them, in one order whatever was typed first."""
+    given = {f"--{name.replace('_', '-')}": options[name] for name in sorted(options) if options[name]}
+    return tuple(word for name, value in given.items() for word in (name, str(value)))
 
 
 def _home(session: Session) -> Path:

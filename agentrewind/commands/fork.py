@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
     from agentrewind.outcome import RunResult
-    from agentrewind.records import Json
     from agentrewind.run_store import Run
     from agentrewind.supervise import Surroundings
 
@@ -83,12 +81,13 @@ def fork(
 
 
 def _make(found: Run, node: str, given: dict[str, Any], session: Session) -> Run:
+    from agentrewind.fork_answer import read_answer
     from agentrewind.forking import Edits, make_fork
 
     answer = _text(given["answer"], "--answer", session.directory)
     edits = Edits(
         memory=_text(given["memory"], "--memory", session.directory) or "",
-        answer=None if answer is None else _answer(answer),
+        answer=None if answer is None else read_answer(answer),
         model=given["model"],
         system_prompt=_text(given["system_prompt"], "--system-prompt", session.directory),
         settings={"config": list(given["config"])} if given["config"] else {},
@@ -137,14 +136,3 @@ def _text(value: str | None, option: str, directory: Path) -> str | None:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise UsageError(f"{option} {value}: {path} cannot be read as UTF-8 text ({error})") from error
-
-
-def _answer(text: str) -> Json:
-    """An object where the text is one, else the text."""
-    if not text.lstrip().startswith("{"):
-        return text
-    try:
-        found: Json = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"--answer looks like JSON and is none: {error}") from error
-    return found

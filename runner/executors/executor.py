@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -42,9 +42,3 @@ class Executor(Protocol):
     def close(self) -> None:
         """End all tries that still run."""
         ...
-
-
-class OpenExecutor(Protocol):
-    """Makes an executor for so many tries at a time on one host, in this environment."""
-
-    def __call__(self, jobs: int, environment: Mapping[str, str]) -> Executor: ...

@@ -5,16 +5,12 @@ Its answers are written here; which of them comes next follows from the request,
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
-from typing import Any
 
 from agentrewind.adapters import AgentOutcome, Assignment
-from agentrewind.capture.gate import Call
 from agentrewind.layer import Layer
 from agentrewind.records import JsonObject
-from tests.cli.tiny import shell
+from tests.cli.tiny import calling, candidate, converse
 
 HARNESS = "tests.browser.agent:Storyteller"
 
@@ -112,23 +108,7 @@ class Storyteller:
             {"role": "system", "content": "You repair a small project with a shell."},
             {"role": "user", "content": "Make the report agree with data/history.csv, to the cent."},
         ]
-        while True:
-            call: Call[JsonObject] = Call(
-                client="scripted",
-                model=assignment.model,
-                messages=messages,
-                tools=layer.rewind_tools,
-                parameters={"temperature": 0.0},
-                encode=lambda answer: answer,
-                decode=lambda output: output,
-            )
-            answer = layer.gate.run(call, _answer)
-            messages.append({"role": "assistant", **answer})
-            calls: Any = answer["tool_calls"]
-            for each in calls:
-                ended = _carry_out(layer, assignment.workspace, messages, each)
-                if ended is not None:
-                    return ended
+        return converse(layer, assignment, messages, _answer, parameters={"temperature": 0.0})
 
 
 def _answer(sent: list[JsonObject]) -> JsonObject:
@@ -137,12 +117,8 @@ def _answer(sent: list[JsonObject]) -> JsonObject:
     given = sum(1 for message in sent if message["role"] == "assistant")
     text, command = PLANS[rewinds][given - _STARTS[rewinds]]
     name, arguments = _call(command, sent)
-    function: JsonObject = {"name": name, "arguments": json.dumps(arguments)}
-    return {
-        "content": text,
-        "tool_calls": [{"id": f"call_{given}", "type": "function", "function": function}],
-        "usage": {"prompt_tokens": 180 + 95 * given, "completion_tokens": 20 + len(command) // 4},
-    }
+    usage: JsonObject = {"prompt_tokens": 180 + 95 * given, "completion_tokens": 20 + len(command) // 4}
+    return {**calling(text, given, name, arguments), "usage": usage}
 
 
 def _call(command: str, sent: list[JsonObject]) -> tuple[str, JsonObject]:
@@ -153,26 +129,6 @@ def _call(command: str, sent: list[JsonObject]) -> tuple[str, JsonObject]:
         return "backtrack_candidates", {"reason": "the submission was rejected"}
     if word == "!commit":
         step, _, note = rest.partition(" ")
-        listing = json.loads(json.loads(str(sent[-1]["content"])))
-        target = next(each["record_uid"] for each in listing["candidates"] if each["step"] == int(step))
+        target = candidate(sent, int(step))
         return "backtrack_commit", {"record_uid": target, "memory_summary": note, "reason": "a dead end"}
     return "bash", {"command": command}
-
-
-def _carry_out(
-    layer: Layer, workspace: Path, messages: list[JsonObject], call: dict[str, Any]
-) -> AgentOutcome | None:
-    name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
-    result = layer.run_tool(
-        name,
-        arguments,
-        lambda: shell(arguments.get("command", "true"), workspace),
-        tool_call_id=call["id"],
-    )
-    messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(result.value)})
-    if name == "submit":
-        verdict = layer.submit(result.record_uid)
-        if verdict.final:
-            return AgentOutcome(state="accepted" if verdict.accepted else "rejected", detail="as judged")
-        messages.append({"role": "user", "content": verdict.feedback})
-    return None

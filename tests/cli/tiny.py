@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,44 +33,57 @@ class Tiny:
             {"role": "system", "content": plans.get("system", "You are tiny.")},
             {"role": "user", "content": "go"},
         ]
-        while True:
-            call: Call[JsonObject] = Call(
-                client="tiny",
-                model=assignment.model,
-                messages=messages,
-                tools=layer.rewind_tools,
-                parameters={},
-                encode=lambda answer: answer,
-                decode=lambda output: output,
-            )
-            answer = layer.gate.run(call, lambda sent: provide(plans, sent))
-            messages.append({"role": "assistant", **answer})
-            calls: Any = answer["tool_calls"]
-            if not calls:
-                return AgentOutcome(state="stopped", detail="the agent had nothing more to do")
-            for each in calls:
-                ended = self._carry_out(layer, assignment.workspace, messages, each)
-                if ended is not None:
-                    return ended
+        return converse(layer, assignment, messages, partial(provide, plans), parameters={})
 
-    def _carry_out(
-        self, layer: Layer, workspace: Path, messages: list[JsonObject], call: dict[str, Any]
-    ) -> AgentOutcome | None:
-        name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
-        result = layer.run_tool(
-            name,
-            arguments,
-            lambda: shell(arguments.get("command", "true"), workspace),
-            tool_call_id=call["id"],
+
+def converse(
+    layer: Layer,
+    assignment: Assignment,
+    messages: list[JsonObject],
+    provider: Callable[[list[JsonObject]], JsonObject],
+    *,
+    parameters: dict[str, object],
+) -> AgentOutcome:
+    """The loop of a harness: ask the provider, carry out what it calls, until the end."""
+    while True:
+        call: Call[JsonObject] = Call(
+            client="tiny",
+            model=assignment.model,
+            messages=messages,
+            tools=layer.rewind_tools,
+            parameters=parameters,
+            encode=lambda answer: answer,
+            decode=lambda output: output,
         )
-        messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(result.value)})
-        if name == "submit":
-            verdict = layer.submit(result.record_uid)
-            if verdict.final:
-                state = "accepted" if verdict.accepted else "rejected"
-                return AgentOutcome(state=state, detail=f"the submission was {state}")
-            messages.append({"role": "user", "content": verdict.feedback})
-        return None
+        answer = layer.gate.run(call, provider)
+        messages.append({"role": "assistant", **answer})
+        calls: Any = answer["tool_calls"]
+        if not calls:
+            return AgentOutcome(state="stopped", detail="the agent had nothing more to do")
+        for each in calls:
+            ended = _carry_out(layer, assignment.workspace, messages, each)
+            if ended is not None:
+                return ended
+
+
+def _carry_out(
+    layer: Layer, workspace: Path, messages: list[JsonObject], call: dict[str, Any]
+) -> AgentOutcome | None:
+    name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
+    result = layer.run_tool(
+        name,
+        arguments,
+        lambda: shell(arguments.get("command", "true"), workspace),
+        tool_call_id=call["id"],
+    )
+    messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(result.value)})
+    if name == "submit":
+        verdict = layer.submit(result.record_uid)
+        if verdict.final:
+            state = "accepted" if verdict.accepted else "rejected"
+            return AgentOutcome(state=state, detail=f"the submission was {state}")
+        messages.append({"role": "user", "content": verdict.feedback})
+    return None
 
 
 def shell(command: str, workspace: Path) -> dict[str, Any]:
@@ -94,20 +109,20 @@ def answer_of(move: str, sent: list[JsonObject], *, number: int) -> JsonObject:
     word, _, rest = move.partition(" ")
     match word:
         case "sh":
-            return _answer(f"I run {rest}", number, "bash", {"command": rest})
+            return calling(f"I run {rest}", number, "bash", {"command": rest})
         case "submit":
-            return _answer("I submit.", number, "submit", {})
+            return calling("I submit.", number, "submit", {})
         case "candidates":
-            return _answer("Where was I?", number, "backtrack_candidates", {"reason": "it is broken"})
+            return calling("Where was I?", number, "backtrack_candidates", {"reason": "it is broken"})
         case "commit":
             step, _, note = rest.partition(" ")
-            given = {"record_uid": _target(sent, int(step)), "memory_summary": note}
-            return _answer("I go back.", number, "backtrack_commit", given)
+            given = {"record_uid": candidate(sent, int(step)), "memory_summary": note}
+            return calling("I go back.", number, "backtrack_commit", given)
         case "touch":
             path, _, runs = rest.partition(" ")
             _wait_for_snapshot(Path(runs), after=f"rec_{2 * number:06}")
             Path(path).write_text("from outside")
-            return _answer("I do nothing.", number, "bash", {"command": "true"})
+            return calling("I do nothing.", number, "bash", {"command": "true"})
         case "fail" if Path(rest).exists():
             raise ConnectionError("the provider is down")
         case _:
@@ -124,13 +139,15 @@ def _wait_for_snapshot(runs: Path, *, after: str) -> None:
     raise TimeoutError(f"no snapshot after {after}")
 
 
-def _target(sent: list[JsonObject], step: int) -> str:
+def candidate(sent: list[JsonObject], step: int) -> str:
+    """The id of a step in the list of candidates that was heard last."""
     listing = json.loads(json.loads(str(sent[-1]["content"])))
     found = [str(each["record_uid"]) for each in listing["candidates"] if each["step"] == step]
     return found[0]
 
 
-def _answer(text: str, number: int, name: str, arguments: dict[str, Any]) -> JsonObject:
+def calling(text: str, number: int, name: str, arguments: dict[str, Any]) -> JsonObject:
+    """An answer that calls one tool."""
     function: JsonObject = {"name": name, "arguments": json.dumps(arguments)}
     return {
         "content": text,

@@ -15,11 +15,12 @@ USAGE += "[--workspace DIR] [--deadline S]"
 
 DEADLINE = 540.0
 
-_CHOICES = {
+CHOICES = {
     "--on-failure": ("block", "warn"),
     "--on-unknown": ("run", "block"),
     "--trigger": ("all", "outside"),
 }
+"""What an option of the hook may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class Request:
             raise UsageError(f"{options[-1]} has no value; usage: {self.harness} {USAGE}")
         given = dict(zip(options[::2], options[1::2], strict=True))
         for option, value in given.items():
-            known = option == "--workspace" or value in _CHOICES.get(option, ())
+            known = option == "--workspace" or value in CHOICES.get(option, ())
             if not known and not (option == "--deadline" and value.isdigit()):
                 raise UsageError(f"{option} {value} is not understood; usage: {self.harness} {USAGE}")
         return given.get(name, default)
