@@ -2,14 +2,15 @@
 
 It works through the reference steps of the task, or, where it is careless, through those of the
 order-violating run, submits, and then repairs, or goes back to before its mistake, as its tools allow.
-Where it stands it reads from its own calls in the conversation, which a rewind shortens.
+Where it stands it reads from its own calls in the conversation, which a rewind shortens; which order it
+takes it draws anew for each line of work, by how many failed ones it knows of, from notes or experiences.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness_adapters.demo.forms import Called, Form, form_of
@@ -17,7 +18,7 @@ from harness_adapters.demo.steps import BASH
 from harness_adapters.demo.steps import SUBMIT as SUBMITTING
 from harness_adapters.scripted_answer import ScriptedAnswer
 from harness_adapters.scripted_policy import NoAnswerError, Policy
-from harness_adapters.scripted_request import ScriptedRequest, text_of
+from harness_adapters.scripted_request import JsonMap, ScriptedRequest, text_of
 from mettlebench.steps import Step, reference_steps, violation_steps
 from mettlebench.task import Task
 from runner.experiences import HEADING
@@ -32,6 +33,7 @@ LESSON = "simulated note: do the work in the order in which it is described"
 """The sentence by which the agent knows its own note."""
 
 _TRIES = 20
+_NOTE = re.compile(rf"^\[\d+\] {re.escape(LESSON)}", re.MULTILINE)
 _ATTEMPT = re.compile(r"^### Attempt \d+$", re.MULTILINE)
 
 
@@ -68,15 +70,15 @@ def agent_policy(plans: Plans, profile: Profile, seed: int) -> Policy:
     def answer(request: ScriptedRequest) -> ScriptedAnswer:
         form = form_of(request)
         calls = form.calls(request)
-        back = _went_back(calls)
-        noted = back is not None or request.told(LESSON)
-        if back is not None:
+        back = _times_back(calls)
+        failed = len(back) + _notes(request) + _experiences(request)
+        if back:
             # the conversation still holds what was abandoned: only the files went back
-            calls = [*calls[: plans.parting], *calls[back + 1 :]]
-        choice = _Choice(plans, profile, seed, noted=noted, experiences=_experiences(request))
-        can_rewind = form.offers(request) >= {CANDIDATES, COMMIT} and not noted
+            calls = [*calls[: plans.parting], *calls[back[-1] + 1 :]]
+        choice = _Choice(plans, profile, seed, failed=failed)
+        can_rewind = form.offers(request) >= {CANDIDATES, COMMIT}
         moves = choice.moves(can_rewind=can_rewind)
-        if not noted and (before := _answers_before_recovery(request)) is not None:
+        if not failed and (before := _answers_before_recovery(request)) is not None:
             moves = [*([""] * before), *choice.recovery(can_rewind=can_rewind)]
         return _say(form, moves, calls, plans)
 
@@ -84,15 +86,17 @@ def agent_policy(plans: Plans, profile: Profile, seed: int) -> Policy:
 
 
 class _Choice:
-    """What the agent does, given what it knows when it begins its line of work."""
+    """What the agent does in a line of work, given how many failed ones it knows of when it begins it.
 
-    def __init__(self, plans: Plans, profile: Profile, seed: int, *, noted: bool, experiences: int) -> None:
+    How it knows makes no difference to what is drawn: notes of its own, experiences of other attempts.
+    """
+
+    def __init__(self, plans: Plans, profile: Profile, seed: int, *, failed: int) -> None:
         self._plans = plans
-        told = noted or experiences > 0
-        learned = told and draw(seed, "learn", noted, experiences) < profile.learn
-        mistaken = draw(seed, "early", experiences) < profile.early
+        learned = failed > 0 and draw(seed, "learn", failed) < profile.learn
+        mistaken = draw(seed, "early", failed) < profile.early
         self.wrong = mistaken and not learned
-        self._slips = not told and draw(seed, "slip") < profile.slip
+        self._slips = failed == 0 and draw(seed, "slip") < profile.slip
 
     def moves(self, *, can_rewind: bool) -> list[str]:
         """Every move from the beginning: steps, submissions, tools of the layer by their names."""
@@ -139,12 +143,14 @@ def _target(candidates: str, plans: Plans) -> Mapping[str, str]:
     return {"record_uid": fitting[-1], "memory_summary": LESSON}
 
 
-def _went_back(calls: Sequence[Called]) -> int | None:
-    """The last commit that came back as an ordinary result and was no refusal: the context was kept."""
-    places = [
-        n for n, call in enumerate(calls) if call.name == COMMIT and '"error"' not in (call.result or "")
-    ]
-    return places[-1] if places else None
+def _times_back(calls: Sequence[Called]) -> list[int]:
+    """Where the commits stand that came back as ordinary results, no refusals: the context was kept."""
+    return [n for n, call in enumerate(calls) if call.name == COMMIT and '"error"' not in (call.result or "")]
+
+
+def _notes(request: ScriptedRequest) -> int:
+    """How many notes of its own the memory holds; where candidates repeat them they do not count."""
+    return max((len(_NOTE.findall(text_of(message))) for message in _told(request)), default=0)
 
 
 def _answers_before_recovery(request: ScriptedRequest) -> int | None:
@@ -161,13 +167,14 @@ def _answers_before_recovery(request: ScriptedRequest) -> int | None:
 def _experiences(request: ScriptedRequest) -> int:
     """How many failed attempts the task tells of."""
     return max(
-        (
-            len(_ATTEMPT.findall(text))
-            for message in request.messages
-            if message.get("role") in ("system", "user") and HEADING in (text := text_of(message))
-        ),
+        (len(_ATTEMPT.findall(text)) for message in _told(request) if HEADING in (text := text_of(message))),
         default=0,
     )
+
+
+def _told(request: ScriptedRequest) -> Iterator[JsonMap]:
+    """The messages that are neither the agent's own nor a tool's."""
+    return (message for message in request.messages if message.get("role") in ("system", "user"))
 
 
 def monitor_policy(profile: Profile, seed: int) -> Policy:

@@ -14,8 +14,8 @@ class Profile:
     """Probabilities from 0 to 1.
 
     Attributes:
-        early: takes the irreversible act before its time, in a line of work about which it knows nothing.
-        learn: avoids the mistake next time, where a note or an experience tells of it.
+        early: takes the irreversible act before its time, in a line of work for which it has learned nothing.
+        learn: has learned for a line of work, from notes or experiences that tell of failed ones.
         slip: leaves the last step out at first, which the feedback then lets it do.
         block: as a monitor, blocks an action that is no plain reading.
         garble: as a monitor, answers what cannot be read.

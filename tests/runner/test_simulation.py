@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrewind.errors import UsageError
 from mettlebench.load import load_tasks
+from runner.cell import Strategy
 from runner.simulation.policy import plans_of
 from runner.simulation.profile import NAMED, Profile, draw, profile_of
+from tests.runner.stage import TASK, Stage, cell_of
 
 probabilities = st.floats(0, 1).map(lambda value: round(value, 3))
 
@@ -47,3 +51,25 @@ def test_every_task_has_two_orders_of_work_that_part_somewhere() -> None:
         plans = plans_of(task)
         assert plans.right[: plans.parting] == plans.wrong[: plans.parting], task.id
         assert plans.right[plans.parting] != plans.wrong[plans.parting], task.id
+
+
+def learns_late(seed: int) -> bool:
+    """An agent of this seed that learns half of the time has learned from its second note, not its first."""
+    agent = int(draw(seed, TASK, 1) * 2**53)
+    return draw(agent, "learn", 1) >= 0.5 > draw(agent, "learn", 2)
+
+
+def test_it_goes_back_as_often_as_it_would_start_again_and_draws_the_same(stage: Stage) -> None:
+    seed = next(filter(learns_late, range(100)))
+    found = {}
+    for strategy in (Strategy.REWIND, Strategy.RESTART):
+        cell = cell_of(strategy, model="simulated:early=1,learn=0.5")
+        found[strategy] = stage.run(dataclasses.replace(stage.order(cell), seed=seed))
+    back, again = found[Strategy.REWIND], found[Strategy.RESTART]
+    assert back.success
+    assert again.success
+    assert (back.rewinds, back.attempts) == (2, 1)
+    assert (again.rewinds, again.attempts) == (0, 3)
+    assert [each.first_failure for each in back.submissions] == [
+        each.first_failure for each in again.submissions
+    ]
