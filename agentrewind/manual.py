@@ -20,7 +20,7 @@ from agentrewind.clock import Clock
 from agentrewind.errors import DamagedError, OutsideChangesError, ProtectedError, UsageError
 from agentrewind.manual_history import Move, Step, last_move, last_recorded, outside_since, state_at
 from agentrewind.manual_index import is_index, stages_the_same
-from agentrewind.opening import Place, open_workspace, segment_ref
+from agentrewind.opening import Place, opened_workspace, segment_ref
 from agentrewind.records import (
     MAIN_WORKSPACE,
     CommitId,
@@ -32,7 +32,7 @@ from agentrewind.records import (
     WorkspaceSpan,
 )
 from agentrewind.rewind.perform import abandoned, safety_ref
-from agentrewind.run_files import declared_root, open_snapshots, snapshot_store
+from agentrewind.run_files import copy_of, declared_root, open_snapshots, snapshot_store
 from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.lock import WorkspaceLock
@@ -284,9 +284,10 @@ class _Hands:
 def _opened(run: Run, machine: Machine) -> Iterator[_Hands]:
     timeline = run.timeline()
     root = recorded_root(declared_root(timeline), home=machine.home, user_home=machine.user_home)
+    copy = copy_of(timeline)
     with (
         closing(SnapshotStore.open(snapshot_store(machine.home, root))) as store,
-        WorkspaceLock.acquire(machine.home, root, owner=_owner(run)),
+        WorkspaceLock.acquire(machine.home, root, owner=_owner(run), copy=copy),
     ):
         timeline = run.timeline()  # what stood there before the lock was held may have moved on
         if timeline.pending_rewind() is not None:
@@ -294,14 +295,12 @@ def _opened(run: Run, machine: Machine) -> Iterator[_Hands]:
                 f"run {run.run_id} waits for a rewind to be finished; do that first: "
                 f"agentrewind run --resume {run.run_id}"
             )
-        copy = timeline.header.workspaces[MAIN_WORKSPACE].copy
         place = Place(
             run=run,
-            root=root if copy is None else Path(copy),
+            root=copy or root,
             store=workspace_directory(machine.home, root) / "snapshots.git",
         )
-        files = open_workspace(place, timeline, clock=machine.clock)
-        try:
+        with opened_workspace(place, timeline, clock=machine.clock) as files:
             yield _Hands(
                 run=run,
                 timeline=timeline,
@@ -316,8 +315,6 @@ def _opened(run: Run, machine: Machine) -> Iterator[_Hands]:
                     clock=machine.clock,
                 ),
             )
-        finally:
-            files.close()
 
 
 def _owner(run: Run) -> JsonObject:

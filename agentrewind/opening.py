@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,20 +66,27 @@ class Place:
     store: Path
 
 
-def open_workspace(place: Place, timeline: Timeline, *, clock: Clock) -> Workspace:
-    """The run's workspace, its snapshots kept under the ref of the current segment.
+@contextmanager
+def opened_workspace(place: Place, timeline: Timeline, *, clock: Clock) -> Iterator[Workspace]:
+    """The run's workspace, open while this lasts; its snapshots are kept under the current segment's ref.
 
     Raises WorkspaceRefusedError where another directory stands in its place.
     """
     declaration = timeline.header.workspaces[MAIN_WORKSPACE]
     present_root(place.root)
-    return Workspace(
-        root=place.root,
-        store=SnapshotStore.open(place.store),
-        policy=Policy.from_json(declaration.policy),
-        ref=segment_ref(place.run.run_id, timeline.head),
-        clock=clock,
-    )
+    with (
+        closing(SnapshotStore.open(place.store)) as store,
+        closing(
+            Workspace(
+                root=place.root,
+                store=store,
+                policy=Policy.from_json(declaration.policy),
+                ref=segment_ref(place.run.run_id, timeline.head),
+                clock=clock,
+            )
+        ) as files,
+    ):
+        yield files
 
 
 def segment_ref(run_id: str, segment: int) -> str:
@@ -110,8 +117,11 @@ def live_layer(
         options = replace(options, on_divergence=on_divergence)
     point = resume_point(timeline)
     latch = Latch()
-    files = open_workspace(place, timeline, clock=clock)
-    with run.writer(timeline.head) as writer:
+    with (
+        closing(guard),
+        opened_workspace(place, timeline, clock=clock) as files,
+        run.writer(timeline.head) as writer,
+    ):
         uids = _Uids(timeline.next_uid())
         recorder = Recorder(
             journal=writer,
@@ -196,8 +206,6 @@ def live_layer(
             finally:
                 if backups is not None:
                     backups.store.close()
-                files.close()
-                guard.close()
 
 
 def _backups(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -22,7 +22,7 @@ from agentrewind.durable import storage_error
 from agentrewind.errors import DamagedError
 from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, claimant
 from agentrewind.launch import claim_path, compose
-from agentrewind.opening import Place, open_workspace
+from agentrewind.opening import Place, opened_workspace
 from agentrewind.options import RunOptions
 from agentrewind.outcome import RunResult, exit_code_of, no_room, summarise
 from agentrewind.processes import (
@@ -220,9 +220,7 @@ class Supervisor:
         if asked is None:
             return
         refuse_gaps(timeline)
-        with ExitStack() as stack:
-            files = open_workspace(self._place, timeline, clock=self._clock)
-            stack.callback(files.close)
+        with opened_workspace(self._place, timeline, clock=self._clock) as files:
             Rewinding(
                 run=self._run,
                 timeline=timeline,

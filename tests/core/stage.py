@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentrewind.clock import SystemClock
 from agentrewind.layer import Layer
-from agentrewind.opening import Place, live_layer, open_workspace, replay_layer
+from agentrewind.opening import Place, live_layer, opened_workspace, replay_layer
 from agentrewind.options import RunOptions
 from agentrewind.records import (
     FORMAT,
@@ -113,8 +113,7 @@ class Stage:
         timeline = self.timeline
         asked = timeline.pending_rewind()
         assert asked is not None
-        files = open_workspace(self.place, timeline, clock=CLOCK)
-        try:
+        with opened_workspace(self.place, timeline, clock=CLOCK) as files:
             return action(
                 Rewinding(
                     run=self.run,
@@ -126,5 +125,3 @@ class Stage:
                     clock=CLOCK,
                 )
             )
-        finally:
-            files.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentrewind.errors import DamagedError
-from agentrewind.opening import open_workspace
+from agentrewind.opening import opened_workspace
 from agentrewind.options import Ablation, RunOptions
 from agentrewind.processes import Identity, Process, identity_of
 from agentrewind.records import (
@@ -95,9 +95,8 @@ def test_the_state_before_is_kept_and_can_be_had_back(tmp_path: Path) -> None:
     (stage.root / "by-a-person").write_text("after the last call")
     report = stage.rewind()
     assert "by-a-person" not in files(stage)
-    workspace = open_workspace(stage.place, stage.timeline, clock=CLOCK)
-    workspace.restore(CommitId(str(report["safety_commit"])))
-    workspace.close()
+    with opened_workspace(stage.place, stage.timeline, clock=CLOCK) as workspace:
+        workspace.restore(CommitId(str(report["safety_commit"])))
     assert files(stage) == SPOILT | {"by-a-person": "after the last call"}
 
 
@@ -341,8 +340,7 @@ def cut_off(stage: Stage, after: int, quiet: Callable[[frozenset[Identity]], Qui
         return
     run = CutRun(stage.run.directory)
     run.steps = steps
-    workspace = open_workspace(stage.place, timeline, clock=CLOCK)
-    try:
+    with opened_workspace(stage.place, timeline, clock=CLOCK) as workspace:
         Rewinding(
             run=run,
             timeline=timeline,
@@ -352,8 +350,6 @@ def cut_off(stage: Stage, after: int, quiet: Callable[[frozenset[Identity]], Qui
             make_quiet=quiet,
             clock=CLOCK,
         ).perform()
-    finally:
-        workspace.close()
 
 
 @pytest.mark.parametrize("first", range(10))
@@ -381,9 +377,8 @@ def test_wherever_it_is_cut_off_it_is_finished_once(tmp_path: Path, first: int) 
     assert memory is not None
     assert memory.text.count("lesson") == 1
     # what was there before the first attempt can still be had
-    workspace = open_workspace(stage.place, timeline, clock=CLOCK)
-    workspace.restore(safety[0].workspaces["ws0"].before_commit)
-    workspace.close()
+    with opened_workspace(stage.place, timeline, clock=CLOCK) as workspace:
+        workspace.restore(safety[0].workspaces["ws0"].before_commit)
     assert files(stage) == SPOILT
 
 
