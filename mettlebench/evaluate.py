@@ -229,12 +229,15 @@ class _Lines:
     def __init__(self, pipe: IO[bytes], deadline: float) -> None:
         self._pipe = pipe
         self._deadline = deadline
+        # a batch may hold more than the 1,024 descriptors that select takes
+        self._ready = select.poll()
+        self._ready.register(pipe, select.POLLIN)
         self._held = b""
 
     def next(self) -> bytes:
         while b"\n" not in self._held:
             left = self._deadline - time.monotonic()
-            if left <= 0 or not select.select([self._pipe], [], [], left)[0]:
+            if left <= 0 or not self._ready.poll(left * 1000):
                 raise _FaultError("does not come to an end in the time its task allows")
             block = os.read(self._pipe.fileno(), 1 << 16)
             if not block:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import resource
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,15 @@ def test_equal_states_give_equal_bytes_in_both_modes(sample: Task, finished: Pat
     first = encode_verdict(evaluate(sample, finished))
     assert encode_verdict(evaluate(sample, tmp_path / "elsewhere" / "copy")) == first
     assert encode_verdict(evaluate(sample, finished, mode=SandboxMode.NONE)) == first
+
+
+def test_a_process_with_many_files_open_grades_like_any_other(sample: Task, finished: Path) -> None:
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 1500:
+        pytest.skip("this machine lets a process open few files")
+    with ExitStack() as held:
+        for _ in range(1100):
+            held.enter_context(open(os.devnull))
+        assert evaluate(sample, finished).accepted
 
 
 def test_only_the_first_failure_is_told_and_all_are_known(sample: Task, finished: Path) -> None:
