@@ -111,8 +111,8 @@ def test_it_listens_on_loopback_only(served: Served) -> None:
     if not name.startswith("127."):
         with pytest.raises(OSError, match="refused"):
             socket.create_connection((name, port), timeout=5)
-    with pytest.raises(OSError, match=r"refused|unavailable|unreachable|Cannot assign|not supported"):
-        socket.create_connection(("::1", port), timeout=5)
+    with socket.socket(socket.AF_INET6) as other:
+        assert other.connect_ex(("::1", port)) != 0
 
 
 def test_tokens_differ_each_time(shown: tuple[Desk, str]) -> None:
