@@ -14,7 +14,7 @@ from pathlib import Path
 from agentrewind.errors import DamagedError
 from agentrewind.records import JsonObject
 from agentrewind.workspace.objects import COMMIT, MODE_DIRECTORY, TREE, decode_index, index_ids
-from agentrewind.workspace.pack_writer import TEMPORARY, PackWriter, storage_errors
+from agentrewind.workspace.pack_writer import TEMPORARY, UNFINISHED, PackWriter, storage_errors
 from agentrewind.workspace.power import LOSSES, LOST
 from agentrewind.workspace.snapshots import SnapshotStore
 
@@ -214,7 +214,7 @@ def _sweep(store: SnapshotStore) -> Iterator[str]:
             if path.name.startswith(TEMPORARY) or orphan or path.suffix == LOST:
                 path.unlink()
                 yield path.name
-        for path in sorted(store.git_dir.rglob(".tmp-*")):
+        for path in sorted(store.git_dir.rglob(f"{UNFINISHED}*")):
             path.unlink()
             yield path.name
         for path in sorted(store.git_dir.glob("stat-cache-*")):

@@ -16,6 +16,8 @@ from agentrewind.workspace.objects import IndexEntry, encode_index, object_id, p
 
 _BUFFER = 4 << 20
 TEMPORARY = "tmp_pack_"
+UNFINISHED = ".tmp-"
+"""So begin names of what is being written, packs with the former; gc sweeps what was left of it."""
 
 
 class PackWriter:
@@ -91,8 +93,10 @@ class PackWriter:
             os.close(self._file)
             self._file = None
         if self._path is not None:
-            with suppress(FileNotFoundError):
-                os.unlink(self._path)
+            # under its final name it may be another writer's by now, who has given it an index
+            if not os.path.exists(self._path.removesuffix(".pack") + ".idx"):
+                with suppress(FileNotFoundError):
+                    os.unlink(self._path)
             self._path = None
         self._buffer.clear()
         self._entries.clear()
@@ -100,7 +104,7 @@ class PackWriter:
     def _flush(self) -> int:
         file = self._file
         if file is None:
-            file = self._start(f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}")
+            file = self._start(_fresh())
             write_all(file, pack_header(0))
         write_all(file, b"".join(self._buffer))
         self._buffer.clear()
@@ -119,9 +123,9 @@ class PackWriter:
         assert file is not None
         assert path is not None
         target = f"{self._directory}/{name}"
-        index = f"{self._directory}/{TEMPORARY}{os.getpid()}-{name}.idx"
+        index = f"{self._directory}/{_fresh()}"
         try:
-            write_new(index, encode_index(self._entries.values(), bytes.fromhex(name[5:])), durable=durable)
+            _write_new(index, encode_index(self._entries.values(), bytes.fromhex(name[5:])), durable=durable)
             if durable:
                 os.fsync(file)
             # the index last: a pack without one is not part of the store yet
@@ -146,7 +150,7 @@ class PackWriter:
         try:
             file = self._start(f"{name}.pack")
         except FileExistsError:  # a killed process's, or one that is in use
-            file = self._start(f"{TEMPORARY}{os.getpid()}-{name}.pack")
+            file = self._start(_fresh())
         write_all(file, body + checksum)
         return name
 
@@ -169,15 +173,20 @@ def _rehash(file: int, header: bytes) -> bytes:
     return digest.digest()
 
 
+def _fresh() -> str:
+    """A name that nobody else uses: threads of one process write at the same time as well."""
+    return TEMPORARY + secrets.token_hex(8)
+
+
 def write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
 
 
-def write_new(path: Path | str, data: bytes, *, durable: bool) -> None:
-    """Write a file that only its owner can read; what was under the name is overwritten."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+def _write_new(path: str, data: bytes, *, durable: bool) -> None:
+    """Write a new file that only its owner can read."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         write_all(handle, data)
         if durable:
@@ -199,11 +208,13 @@ def storage_errors(directory: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, data: bytes, *, durable: bool = False) -> None:
-    """Put a file, readable by its owner only, in the place of what is there; whole or not at all."""
-    parent, name = os.path.split(path)
-    temporary = f"{parent}/.tmp-{os.getpid()}-{name}"
+    """Put a file, readable by its owner only, in the place of what is there; whole or not at all.
+
+    Of several who do so at the same time the last one counts.
+    """
+    temporary = f"{path.parent}/{UNFINISHED}{secrets.token_hex(8)}"
     try:
-        write_new(temporary, data, durable=durable)
+        _write_new(temporary, data, durable=durable)
         os.replace(temporary, path)
         if durable:
             sync_directory(path.parent)

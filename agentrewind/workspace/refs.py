@@ -12,7 +12,7 @@ from pathlib import Path
 from agentrewind.durable import make_directory, sync_directory
 from agentrewind.errors import UsageError
 from agentrewind.records import CommitId
-from agentrewind.workspace.pack_writer import replace_file, storage_errors
+from agentrewind.workspace.pack_writer import UNFINISHED, replace_file, storage_errors
 
 SYNCED = "synced"
 """Here stands for each ref the last snapshot that was made durable."""
@@ -40,7 +40,7 @@ def read_refs(git_dir: Path) -> dict[str, CommitId]:
 def _all_loose(base: Path) -> dict[str, CommitId]:
     found = {}
     for path in sorted((base / "refs").rglob("*")):
-        if path.is_file() and not path.name.startswith(".tmp-"):
+        if path.is_file() and not path.name.startswith(UNFINISHED):
             value = _loose(path)
             if value is not None:
                 found[path.relative_to(base).as_posix()] = value

@@ -11,11 +11,12 @@ import re
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
+from threading import Lock
 
 from dulwich.errors import NotGitRepository
 from dulwich.object_format import DEFAULT_OBJECT_FORMAT
@@ -91,7 +92,7 @@ class SnapshotStore:
         self._where: dict[bytes, str] = {}
         self._generation = b""
         self._format = STORE_FORMAT
-        self._lock: int | None = None
+        self._registering = Lock()
         self._directories: dict[DirectoryIds, StoredDirectory] = {}
         self._release = weakref.finalize(self, _close_all, self._open_packs)
 
@@ -122,23 +123,24 @@ class SnapshotStore:
         """Release files and memory; the store may not be used afterwards."""
         self._release()
         self._where.clear()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
     @contextmanager
-    def writing(self) -> Iterator[bool]:
-        """Hold gc off while objects are added and named; gives whether gc ran since the last time."""
-        with self._held(LOCK_SH):
-            changed = self._read_generation() != self._generation
-            if changed:
+    def writing(self) -> Iterator[bytes]:
+        """Hold gc off while objects are added and named; gives the `generation` of the store."""
+        with self.holding_gc_off():
+            generation = self.generation()
+            if generation != self._generation:
                 self.reload()
             if self._format < STORE_FORMAT:
                 # before anything that an older version would take for damage
                 with storage_errors(self.git_dir):
                     replace_file(self.git_dir / _FORMAT_FILE, _FILES[_FORMAT_FILE])
                 self._format = STORE_FORMAT
-            yield changed
+            yield generation
+
+    def holding_gc_off(self) -> AbstractContextManager[None]:
+        """Keep what others have half written from being swept, without looking at what changed."""
+        return self._held(LOCK_SH)
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
@@ -158,26 +160,29 @@ class SnapshotStore:
         with storage_errors(self.git_dir):
             handle = os.open(self.git_dir / "packing.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            flock(handle, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+            try:
+                flock(handle, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
         finally:
-            os.close(handle)
+            _let_go(handle)
 
     @contextmanager
     def _held(self, kind: int) -> Iterator[None]:
         with storage_errors(self.git_dir):
-            if self._lock is None:
-                self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            flock(self._lock, kind)
+            # one of its own for each holder, so that no thread lets go of what another one holds
+            handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            with storage_errors(self.git_dir):
+                flock(handle, kind)
             yield
         finally:
-            flock(self._lock, LOCK_UN)
+            _let_go(handle)
 
-    def _read_generation(self) -> bytes:
+    def generation(self) -> bytes:
+        """Another one than before tells that a gc ran: objects may be gone."""
         try:
             return (self.git_dir / "generation").read_bytes()
         except FileNotFoundError:
@@ -185,23 +190,24 @@ class SnapshotStore:
 
     def reload(self) -> None:
         """See what other processes did to the packs."""
-        with storage_errors(self.git_dir):
-            self._generation = self._read_generation()
+        with self._registering, storage_errors(self.git_dir):
+            self._generation = self.generation()
             names = {path.stem for path in self.packs.glob("pack-*.idx")}
-            for gone in set(self._open_packs) - names:
-                self._open_packs.pop(gone).close()
-            self._where = {}
+            where: dict[bytes, str] = {}
             for name in sorted(names):
                 try:
                     ids = index_ids((self.packs / f"{name}.idx").read_bytes())
                 except (FileNotFoundError, ValueError):
                     continue  # another process removed it, or `verify` will name what is missing
-                self._register(name, ids)
+                self._register(name, ids, where)
+            self._where = where  # at once: other threads read meanwhile
+            for gone in set(self._open_packs) - names:
+                self._open_packs.pop(gone).close()
 
-    def _register(self, name: str, ids: Iterable[bytes]) -> None:
+    def _register(self, name: str, ids: Iterable[bytes], where: dict[bytes, str]) -> None:
         if name not in self._open_packs:
             self._open_packs[name] = Pack(f"{self.packs}/{name}", object_format=DEFAULT_OBJECT_FORMAT)
-        self._where.update(dict.fromkeys(ids, name))
+        where.update(dict.fromkeys(ids, name))
 
     # objects
 
@@ -213,7 +219,8 @@ class SnapshotStore:
         """Make what was written part of the store."""
         pack = writer.publish()
         if pack is not None:
-            self._register(pack.name, writer.ids)
+            with self._registering:
+                self._register(pack.name, writer.ids, self._where)
             self.unsynced.add(pack.name)
 
     def contains(self, oid: bytes) -> bool:
@@ -408,6 +415,11 @@ class SnapshotStore:
             f"{views.shown(path)} ({why.explanation})"
             for path, why in views.omissions(self, self.commit(commit).root)
         )
+
+
+def _let_go(handle: int) -> None:
+    flock(handle, LOCK_UN)  # a child that was forked meanwhile has the descriptor as well
+    os.close(handle)
 
 
 def _close_all(packs: dict[str, Pack]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from agentrewind.records import CommitId
 from agentrewind.workspace.attributes import Attributes
 from agentrewind.workspace.inventory import Directory, FileEntry, Inventory
+from agentrewind.workspace.pack_writer import replace_file
 from agentrewind.workspace.sidecar import FileKind, Omission
 
 _MAGIC = b"agentrewind-stat-cache 2\n"
@@ -43,15 +44,7 @@ def save_inventory(path: Path, cached: CachedInventory) -> None:
     parts = [_MAGIC, f"{cached.commit} {cached.ref}\n".encode()]
     _encode(cached.inventory.root, parts)
     body = b"".join(parts)
-    temporary = path.with_name(f".tmp-{os.getpid()}-{path.name}")
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(body + hashlib.sha1(body, usedforsecurity=False).digest())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_file(path, body + hashlib.sha1(body, usedforsecurity=False).digest())
 
 
 def load_inventory(path: Path) -> CachedInventory | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 
 from agentrewind.clock import Clock
 from agentrewind.errors import DamagedError, StorageError, UsageError
@@ -85,6 +85,7 @@ class Workspace:
         self._ref = ref
         self._clock = clock
         self._lock = RLock()
+        self._syncing = Lock()
         self.recovered = recover(store)
         self._tip = store.ref(ref)
         try:
@@ -103,6 +104,7 @@ class Workspace:
         self._save_due = float("-inf")
         self._inventory = Inventory()
         self._last: Snapshot | None = None
+        self._generation = store.generation()
         self._load()
 
     def snapshot(self, *, label: str, hurried: bool = False) -> Snapshot:
@@ -114,9 +116,7 @@ class Workspace:
         Raises:
             StorageError: the store cannot be written; no ref names anything incomplete.
         """
-        with self._lock, self._store.writing() as collected:
-            if collected:
-                self._start_over()
+        with self._writing():
             try:
                 taken = self._snapshot(label, self._deadline() if hurried else _never)
             except BaseException:
@@ -138,18 +138,30 @@ class Workspace:
             StorageError: the snapshots since the last time may not outlast a power failure.
         """
         self._sync()
-        with self._lock, self._store.writing():
+        with self._writing():
             self._tidy()
 
     def _sync(self) -> None:
-        with self._lock:
-            packs, ref, tip = frozenset(self._store.unsynced), self._ref, self._tip
-        if tip is None or (ref, tip) == self._synced:
-            return
-        sync(self._store, packs, ref, tip)
-        with self._lock:
-            self._store.unsynced -= packs
+        # one at a time, but not under the other lock: snapshots go on meanwhile
+        with self._syncing:
+            # in this order: ref and packs may be of later snapshots than the tip, never of earlier ones
+            tip = self._tip
+            ref = self._ref
+            packs = frozenset(self._store.unsynced)
+            if tip is None or (ref, tip) == self._synced:
+                return
+            with self._store.holding_gc_off():
+                sync(self._store, packs, ref, tip)
+            self._store.unsynced.difference_update(packs)
             self._synced = (ref, tip)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._lock, self._store.writing() as generation:
+            if generation != self._generation:
+                self._start_over()  # what the inventory names may be gone
+                self._generation = generation
+            yield
 
     def changes(self, before: CommitId, after: CommitId) -> tuple[Change, ...]:
         """What is known to differ between two snapshots, sorted by path; times alone are no change."""
@@ -193,14 +205,14 @@ class Workspace:
 
     def set_ref(self, ref: str) -> None:
         """Let another ref name the snapshots from here on; the one so far keeps what it names."""
-        with self._lock, self._store.writing():
+        with self._writing():
             if self._tip is not None:
                 self._store.set_ref(ref, self._tip)
             self._ref = ref
 
     def pin(self, commit: CommitId, ref: str) -> None:
         """Keep a commit, and all before it, whatever happens to other refs or to the machine's power."""
-        with self._lock, self._store.writing():
+        with self._writing():
             self._store.commit(commit)
             self._sync()
             self._store.set_ref(ref, commit, durable=True)
@@ -211,7 +223,8 @@ class Workspace:
             if self._root < 0:
                 return
             if self._last is not None and self._saved != self._last.commit:
-                self._save()
+                with self._store.holding_gc_off():
+                    self._save()
             self._refresher.close()
             os.close(self._root)
             self._root = -1
