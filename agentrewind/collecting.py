@@ -1,20 +1,21 @@
 """Makes room in a store of runs: drops what no kept run names, and, if told so, whole old runs.
 
 A run goes by rename first, its snapshots' refs after it, the objects last: a kill in between leaves leftovers
-that the next collection sweeps, never a run without its snapshots. Workspaces where somebody is at work are
-left alone.
+that the next collection sweeps, never a run without its snapshots. Workspaces where somebody is at work, in a
+fork's copy as well, are left alone.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentrewind.errors import DamagedError
 from agentrewind.records import MAIN_WORKSPACE, JsonObject
+from agentrewind.run_files import COPY
 from agentrewind.run_store import Run, RunStore
 from agentrewind.workspace.lock import idle
 from agentrewind.workspace.maintenance import collect, store_size
@@ -124,7 +125,7 @@ def _drop(home: Path, run: Run, busy: set[str]) -> bool:
     directory = _workspace_of(home, run)
     if not directory.is_dir():
         return False
-    with idle(directory) as quiet:
+    with _all_idle(home, directory) as quiet:
         if not quiet:
             busy.add(directory.name)
             return False
@@ -138,7 +139,7 @@ def _collect_stores(home: Path, busy: set[str]) -> int:
     kept = {run.run_id for run in RunStore(home).runs()}
     dropped = 0
     for git_dir in sorted((home / "workspaces").glob("*/snapshots.git")):
-        with idle(git_dir.parent) as quiet:
+        with _all_idle(home, git_dir.parent) as quiet:
             if not quiet:
                 busy.add(git_dir.parent.name)
                 continue
@@ -148,3 +149,20 @@ def _collect_stores(home: Path, busy: set[str]) -> int:
                         store.delete_ref(ref)
                 dropped += collect(store).dropped
     return dropped
+
+
+@contextmanager
+def _all_idle(home: Path, directory: Path) -> Iterator[bool]:
+    """Whether nobody is at work in a workspace or in a copy of it; nobody begins meanwhile."""
+    with ExitStack() as stack:
+        yield all(stack.enter_context(idle(each)) for each in (directory, *_forks(home, directory)))
+
+
+def _forks(home: Path, directory: Path) -> Iterator[Path]:
+    """The folders of the runs that work in a copy of the workspace that is kept in `directory`."""
+    for run in RunStore(home).runs():
+        try:
+            if (run.directory / COPY).is_dir() and _workspace_of(home, run) == directory:
+                yield run.directory
+        except DamagedError:
+            continue  # such a run goes on nowhere

@@ -12,6 +12,7 @@ from agentrewind import __version__
 from agentrewind.capture.install import install_all
 from agentrewind.clock import SystemClock, new_run_id
 from agentrewind.commands.session import Session
+from agentrewind.copied_runs import refuse_outside
 from agentrewind.current import current_gate, current_layer, set_layer
 from agentrewind.errors import DivergenceError
 from agentrewind.layer import Layer
@@ -70,7 +71,8 @@ def record(
 def resume(run_id: str | None = None, home: str | os.PathLike[str] | None = None) -> Iterator[Layer]:
     """Take up a run in this fresh process: a pending rewind is finished, the kept prefix is served.
 
-    Without a `run_id` the newest run.
+    Without a `run_id` the newest run. Raises ProtectedError for a fork in a copy, which this process does
+    not see at the recorded path: `agentrewind run --resume` goes on with it.
     """
     if (joined := current_layer()) is not None:
         yield joined
@@ -78,6 +80,7 @@ def resume(run_id: str | None = None, home: str | os.PathLike[str] | None = None
     session = _session()
     store = Path(home) if home is not None else session.home
     run = RunStore(store).open(run_id) if run_id is not None else session.open_run("last")
+    refuse_outside(run, session.environment)
     declared = Path(run.timeline().header.workspaces[MAIN_WORKSPACE].root)
     root = recorded_root(declared, home=store, user_home=session.user_home)
     with WorkspaceLock.acquire(store, root, owner={"run": run.run_id, "pid": os.getpid()}):

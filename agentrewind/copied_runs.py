@@ -12,9 +12,8 @@ from pathlib import Path
 
 from agentrewind.copy_enclosure import EXIT_NO_ENCLOSURE, enclosed
 from agentrewind.errors import DamagedError, ProtectedError
-from agentrewind.records import MAIN_WORKSPACE
+from agentrewind.run_files import copy_of, declared_root
 from agentrewind.run_store import Run
-from agentrewind.timeline import Timeline
 
 INSIDE = "AGENTREWIND_INSIDE_COPY"
 """Set to the run's id in the process that sees the copy at the recorded path."""
@@ -22,18 +21,21 @@ INSIDE = "AGENTREWIND_INSIDE_COPY"
 _COMMAND_LINE = "from agentrewind.cli import main; main()"
 
 
-def copy_of(timeline: Timeline) -> Path | None:
-    """Where the files of a run lie that has a copy of its own; None for all others."""
-    declaration = timeline.header.workspaces.get(MAIN_WORKSPACE)
-    return None if declaration is None or declaration.copy is None else Path(declaration.copy)
-
-
 def needs_enclosure(run: Run, environment: Mapping[str, str]) -> bool:
     """Whether the run has a copy and this process does not see it at the recorded path yet."""
     return copy_of(run.timeline()) is not None and environment.get(INSIDE) != run.run_id
 
 
-def resume_inside(run: Run, arguments: Sequence[str], *, home: Path, environment: Mapping[str, str]) -> int:
+def refuse_outside(run: Run, environment: Mapping[str, str]) -> None:
+    """Raise ProtectedError where going on here would move the original's files instead of the run's own."""
+    if needs_enclosure(run, environment):
+        raise ProtectedError(
+            f"run {run.run_id} works in a copy of its own, which this process does not see at the recorded "
+            f"path; go on with: agentrewind run --resume {run.run_id}"
+        )
+
+
+def go_inside(run: Run, arguments: Sequence[str], *, home: Path, environment: Mapping[str, str]) -> int:
     """`agentrewind ARGUMENTS` where the copy covers the recorded path; returns its exit code.
 
     Raises:
@@ -43,7 +45,7 @@ def resume_inside(run: Run, arguments: Sequence[str], *, home: Path, environment
     timeline = run.timeline()
     copy = copy_of(timeline)
     assert copy is not None
-    root = Path(timeline.header.workspaces[MAIN_WORKSPACE].root)
+    root = declared_root(timeline)
     if not copy.is_dir():
         raise DamagedError(f"the files of run {run.run_id} are gone: there is no folder {copy}")
     command = [sys.executable, "-P", "-c", _COMMAND_LINE, *arguments]

@@ -30,13 +30,10 @@ from agentrewind.records import (
     RunId,
     Started,
 )
-from agentrewind.run_files import open_snapshots
+from agentrewind.run_files import COPY, open_snapshots
 from agentrewind.run_store import Run, RunStore
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.restore import restore_into
-
-COPY = "copy"
-"""The folder in the run that holds the files of a fork."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

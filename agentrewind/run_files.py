@@ -13,6 +13,9 @@ from agentrewind.timeline import Timeline
 from agentrewind.workspace.roots import workspace_directory
 from agentrewind.workspace.snapshots import SnapshotStore
 
+COPY = "copy"
+"""The folder in a run that holds its files, where it is a fork."""
+
 
 def declared_root(timeline: Timeline) -> Path:
     """Where the run saw its workspace. Raises DamagedError where its header does not tell."""
@@ -20,6 +23,12 @@ def declared_root(timeline: Timeline) -> Path:
     if declaration is None:
         raise DamagedError(f"the header of run {timeline.header.run_id} names no workspace")
     return Path(declaration.root)
+
+
+def copy_of(timeline: Timeline) -> Path | None:
+    """Where the files of a run lie that has a copy of its own; None for all others."""
+    declaration = timeline.header.workspaces.get(MAIN_WORKSPACE)
+    return None if declaration is None or declaration.copy is None else Path(declaration.copy)
 
 
 def snapshot_store(home: Path, root: Path) -> Path:

@@ -13,12 +13,23 @@ from agentrewind import __version__
 from agentrewind.adapters import check_harness
 from agentrewind.capture.gate import named_calls
 from agentrewind.clock import new_run_id
+from agentrewind.copied_runs import refuse_outside
 from agentrewind.errors import ProtectedError, UsageError
 from agentrewind.opening import Place
 from agentrewind.options import RunOptions
 from agentrewind.outcome import RunResult
-from agentrewind.records import FORMAT, MAIN_WORKSPACE, Header, LlmNode, RunId, ToolNode, WorkspaceDeclaration
+from agentrewind.records import (
+    FORMAT,
+    MAIN_WORKSPACE,
+    Header,
+    JsonObject,
+    LlmNode,
+    RunId,
+    ToolNode,
+    WorkspaceDeclaration,
+)
 from agentrewind.replayer import OnDivergence
+from agentrewind.run_files import copy_of
 from agentrewind.run_store import Run, RunStore
 from agentrewind.supervise import Supervisor, Surroundings, refuse_gaps
 from agentrewind.timeline import Timeline
@@ -68,8 +79,12 @@ def start_run(new: NewRun, around: Surroundings) -> RunResult:
 
 
 def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence | None = None) -> RunResult:
-    """Go on with a run after a crash, an interrupted rewind, or a failure of the provider."""
+    """Go on with a run after a crash, an interrupted rewind, or a failure of the provider.
+
+    Raises ProtectedError where the run has a copy of its own that this process does not see.
+    """
     run = RunStore(around.home).open(run_id)
+    refuse_outside(run, around.environment)
     timeline = run.timeline()
     if timeline.state() in ("accepted", "rejected") and timeline.pending_rewind() is None:
         raise UsageError(f"run {run.run_id} is finished ({timeline.state()}); there is nothing to resume")
@@ -85,7 +100,7 @@ def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence
             f"agentrewind restore {run.run_id} NODE --after --in-place --outside revert"
         )
     root = recorded_root(declared, home=around.home, user_home=around.user_home)
-    with _owning(around, root, run.run_id):
+    with _owning(around, root, run.run_id, copy=copy_of(timeline)):
         around.on_created(run)
         place = _place(around.home, run, root)
         with Supervisor(place, around, on_divergence=on_divergence) as supervisor:
@@ -110,8 +125,9 @@ def _place(home: Path, run: Run, root: Path) -> Place:
 
 
 @contextmanager
-def _owning(around: Surroundings, root: Path, run_id: str) -> Iterator[None]:
-    with WorkspaceLock.acquire(around.home, root, owner={"run": run_id, "pid": os.getpid()}) as lock:
+def _owning(around: Surroundings, root: Path, run_id: str, *, copy: Path | None = None) -> Iterator[None]:
+    owner: JsonObject = {"run": run_id, "pid": os.getpid()}
+    with WorkspaceLock.acquire(around.home, root, owner=owner, copy=copy) as lock:
         if lock.taken_over:
             around.tell(f"took over the workspace from {lock.taken_over}")
         yield

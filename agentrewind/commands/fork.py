@@ -71,13 +71,10 @@ def fork(
     if prepare:
         _tell_prepared(made, as_json=as_json)
         return
-    from agentrewind.copied_runs import resume_inside
-
     if not as_json:
         say(f"fork of {found.run_id} at {node}: run {made.run_id}", style="strong")
         say(f"its files are in {made.directory / 'copy'}")
-    arguments = ["run", "--resume", str(made.run_id), *(["--json"] if as_json else [])]
-    context.exit(resume_inside(made, arguments, home=session.home, environment=session.environment))
+    context.exit(_resume_inside(made, session, as_json=as_json))
 
 
 def _make(found: Run, node: str, given: dict[str, Any], session: Session) -> Run:
@@ -96,17 +93,26 @@ def _make(found: Run, node: str, given: dict[str, Any], session: Session) -> Run
 
 
 def _in_place(context: click.Context, found: Run, node: str, given: dict[str, Any], *, as_json: bool) -> None:
+    from agentrewind.commands.restore import machine_of
+    from agentrewind.copied_runs import needs_enclosure
+    from agentrewind.person_rewind import ask_to_rewind
+
     session: Session = context.obj
     foreign = [name for name in ("answer", "model", "system_prompt", "config") if given[name]]
     if foreign:
         option = foreign[0].replace("_", "-")
         raise UsageError(f"--{option} makes another run; it cannot be given with --in-place")
     memory = _text(given["memory"], "--memory", session.directory) or ""
+    ask_to_rewind(
+        found, node, memory=memory, revert=given["outside"] == "revert", machine=machine_of(session)
+    )
+    if needs_enclosure(found, session.environment):
+        context.exit(_resume_inside(found, session, as_json=as_json))
 
     def begin(around: Surroundings) -> RunResult:
-        from agentrewind.person_rewind import rewind_in_place
+        from agentrewind.runs import resume_run
 
-        return rewind_in_place(found, node, memory=memory, revert=given["outside"] == "revert", around=around)
+        return resume_run(found.run_id, around)
 
     run, result = see_through(session, begin, as_json=as_json)
     if not as_json:
@@ -115,6 +121,14 @@ def _in_place(context: click.Context, found: Run, node: str, given: dict[str, An
     if as_json:
         emit(document(run, result))
     context.exit(result.exit_code)
+
+
+def _resume_inside(run: Run, session: Session, *, as_json: bool) -> int:
+    """Go on with a run where its own copy is seen; the exit code of that."""
+    from agentrewind.copied_runs import go_inside
+
+    arguments = ["run", "--resume", str(run.run_id), *(["--json"] if as_json else [])]
+    return go_inside(run, arguments, home=session.home, environment=session.environment)
 
 
 def _tell_prepared(made: Run, *, as_json: bool) -> None:

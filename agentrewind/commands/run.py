@@ -160,7 +160,7 @@ def _go_inside(
     context: click.Context, session: Session, resume: str, given: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """Resume a run that has a copy where the copy is seen; ends the command then."""
-    from agentrewind.copied_runs import needs_enclosure, resume_inside
+    from agentrewind.copied_runs import go_inside, needs_enclosure
 
     run = session.open_run(resume)
     if not needs_enclosure(run, session.environment):
@@ -169,7 +169,7 @@ def _go_inside(
     if given["on_divergence"]:
         chosen += ["--on-divergence", given["on_divergence"]]
     arguments = ["run", "--resume", str(run.run_id), *chosen]
-    context.exit(resume_inside(run, arguments, home=session.home, environment=session.environment))
+    context.exit(go_inside(run, arguments, home=session.home, environment=session.environment))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""One run at a time per workspace, also where one workspace lies inside another."""
+"""One run at a time per workspace, also where one lies inside another; and per copy of one that a run has."""
 
 from __future__ import annotations
 
@@ -30,31 +30,35 @@ class WorkspaceLock:
         self.taken_over = taken_over
 
     @classmethod
-    def acquire(cls, home: Path, root: Path, *, owner: Mapping[str, Json]) -> WorkspaceLock:
-        """Lock a workspace (a resolved root).
+    def acquire(
+        cls, home: Path, root: Path, *, owner: Mapping[str, Json], copy: Path | None = None
+    ) -> WorkspaceLock:
+        """Lock a workspace (a resolved root), or the copy of it in which a run works.
 
         Args:
             home: where locks are kept.
             root: the workspace.
             owner: says who asks, for whoever finds the lock taken; at best `pid` and `run`.
+            copy: the folder with the run's own files, which nobody else works in; the workspace stays free.
 
         Raises:
             WorkspaceBusyError: a live process holds it, or holds one around it or inside it.
             StorageError: the lock cannot be written.
         """
         try:
+            if copy is not None:
+                return cls._take(lock_directory(home, root, copy), copy, owner)
             with _registry(home):
                 for other, path in _locks(home):
                     if other != root and _overlap(other, root) and _is_held(path):
                         raise WorkspaceBusyError(str(root), f"{_describe(_read(path))} in {other}")
-                return cls._take(home, root, owner)
+                make_directory(lock_directory(home, root))
+                return cls._take(lock_directory(home, root), root, owner)
         except OSError as error:
             raise StorageError(f"the lock of workspace {root} cannot be written: {error}") from error
 
     @classmethod
-    def _take(cls, home: Path, root: Path, owner: Mapping[str, Json]) -> WorkspaceLock:
-        directory = workspace_directory(home, root)
-        make_directory(directory)
+    def _take(cls, directory: Path, root: Path, owner: Mapping[str, Json]) -> WorkspaceLock:
         handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             flock(handle, LOCK_EX | LOCK_NB)
@@ -85,6 +89,11 @@ class WorkspaceLock:
         self.release()
 
 
+def lock_directory(home: Path, root: Path, copy: Path | None = None) -> Path:
+    """Where the lock of a workspace stands; that of a run's own copy stands beside it, in the run."""
+    return workspace_directory(home, root) if copy is None else copy.parent
+
+
 def alone(directory: Path) -> BinaryIO:
     """Make this process the only agent process of the run kept in `directory`, until it closes the file.
 
@@ -109,7 +118,7 @@ def _private(path: str, flags: int) -> int:
 
 @contextmanager
 def idle(directory: Path) -> Iterator[bool]:
-    """Whether nobody is at work on the workspace that is kept in `directory`; nobody begins meanwhile."""
+    """Whether nobody holds the lock that stands in `directory`; nobody begins meanwhile."""
     handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         flock(handle, LOCK_EX | LOCK_NB)
@@ -124,9 +133,9 @@ def idle(directory: Path) -> Iterator[bool]:
         os.close(handle)
 
 
-def owner_of(home: Path, root: Path) -> JsonObject | None:
-    """What the live owner of a workspace's lock said about itself; None where nobody holds it."""
-    path = workspace_directory(home, root) / "lock"
+def owner_of(directory: Path) -> JsonObject | None:
+    """What the live owner of the lock in `directory` said about itself; None where nobody holds it."""
+    path = directory / "lock"
     if not _is_held(path):
         return None
     found = _read(path)

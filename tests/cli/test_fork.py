@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentrewind.collecting import collect_all
 from agentrewind.records import ForkPoint, LlmNode, RecordUid, RewindAsked, RunId
 from agentrewind.run_store import Run, RunStore
-from tests.cli.desk import Desk, tree
+from agentrewind.workspace.lock import WorkspaceLock
+from tests.cli.desk import PROGRAM, Desk, tree
 from tests.cli.test_replay import needs_namespaces
 
 PLAN = ["sh echo one > one.txt; pwd", "sh echo two > two.txt", "sh rm one.txt", "say the end"]
 BACK = ["sh pwd > where.txt", "say here", "sh echo another > three.txt", "say the other end"]
+
+MEET = "sh touch ../met/$$; n=0; until [ -e ../go ] || [ $((n+=1)) -ge 600 ]; do sleep .05; done"
+"""Says that it is at work, and stays so until it is let go."""
 
 
 @pytest.fixture
@@ -137,6 +146,74 @@ def test_a_forks_files_are_restored_in_its_copy(desk: Desk, parent: str) -> None
     desk.json("undo", document["run_id"])
     assert not (copy / "one.txt").exists()
     assert tree(desk.workspace) == before
+
+
+@contextmanager
+def at_work(desk: Desk, count: int, *arguments: str) -> Iterator[list[dict[str, Any]]]:
+    """So many forks beside each other, all of them at work; their documents once they have ended."""
+    command = [*PROGRAM, "fork", *arguments, "--json"]
+    running = [
+        subprocess.Popen(command, env=desk.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for _ in range(count)
+    ]
+    documents: list[dict[str, Any]] = []
+    try:
+        for _ in range(400):
+            if len(list((desk.base / "met").iterdir())) == count:
+                break
+            time.sleep(0.05)
+        yield documents
+    finally:
+        (desk.base / "go").touch()
+        documents += [json.loads(each.communicate()[0]) for each in running]
+
+
+@pytest.fixture
+def waiting(desk: Desk) -> str:
+    """A run whose agent, once it has been taken back, waits to be let go, and then writes a file."""
+    (desk.base / "met").mkdir()
+    desk.json(*desk.run_arguments(PLAN[:1], [MEET, "sh pwd > end.txt"]), code=1)
+    return str(desk.only_run().run_id)
+
+
+@needs_namespaces
+def test_forks_work_beside_each_other_and_beside_the_original(desk: Desk, waiting: str) -> None:
+    arguments = [waiting, "--at", "rec_000001", "--memory", "meet"]
+    with at_work(desk, 2, *arguments) as documents:
+        with WorkspaceLock.acquire(desk.home, desk.workspace, owner={"run": waiting}):
+            assert [row["state"] for row in desk.json("list")] == ["running"] * 3
+        # nothing is collected under a fork, and its own copy is locked
+        assert len(collect_all(desk.home, budget=0).busy) == 1
+        fork = desk.json("list")[0]["run_id"]
+        refused = desk.json("restore", fork, "rec_000001", "--in-place", code=5)["error"]["message"]
+        assert f"in use by run {fork}" in refused
+    copies = [desk.home / "runs" / each["run_id"] / "copy" for each in documents]
+    assert [(copy / "end.txt").exists() for copy in copies] == [True, True]
+    assert not (desk.workspace / "end.txt").exists()
+    assert desk.json("verify")["sound"]
+    assert collect_all(desk.home).busy == ()
+
+
+def test_of_two_in_place_the_second_is_refused(desk: Desk, waiting: str) -> None:
+    arguments = [waiting, "--at", "rec_000001", "--in-place"]
+    segment = desk.home / "runs" / waiting / "segment-0001.jsonl"
+    with at_work(desk, 1, *arguments, "--memory", "first") as documents:
+        log = segment.read_bytes()
+        refused = desk.json("fork", *arguments, code=5)["error"]["message"]
+        assert f"workspace {desk.workspace} is in use by run {waiting}" in refused
+        assert segment.read_bytes() == log
+    assert [each["segments"] for each in documents] == [2]
+    assert (desk.workspace / "end.txt").exists()
+
+
+@needs_namespaces
+def test_a_fork_goes_back_in_place_in_its_own_copy(desk: Desk, parent: str) -> None:
+    document, copy = forked(desk, parent, "--at", answers(desk, parent)[2], "--memory", "make three")
+    before = tree(desk.workspace)
+    again = desk.json("fork", document["run_id"], "--at", answers(desk, parent)[0], "--in-place", code=1)
+    assert (again["run_id"], again["segments"]) == (document["run_id"], 3)
+    assert tree(desk.workspace) == before
+    assert sorted(tree(copy)) == ["where.txt"]
 
 
 @needs_namespaces

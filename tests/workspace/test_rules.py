@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentrewind.errors import DamagedError, UsageError, WorkspaceBusyError, WorkspaceRefusedError
 from agentrewind.workspace.attributes import Attributes
-from agentrewind.workspace.lock import WorkspaceLock, owner_of
+from agentrewind.workspace.lock import WorkspaceLock, lock_directory, owner_of
 from agentrewind.workspace.policy import TEMPORARY_PREFIX, PathClass, Policy
 from agentrewind.workspace.policy_text import decode_policy, encode_policy
 from agentrewind.workspace.roots import check_root, workspace_directory, workspace_identity
@@ -182,12 +182,12 @@ def test_a_lock_names_its_owner_also_to_nested_roots(tmp_path: Path) -> None:
     home, root = tmp_path / "home", tmp_path / "w"
     with WorkspaceLock.acquire(home, root, owner={"pid": os.getpid(), "run": "r1"}) as lock:
         assert lock.taken_over is None
-        assert owner_of(home, root) == {"pid": os.getpid(), "run": "r1"}
+        assert owner_of(lock_directory(home, root)) == {"pid": os.getpid(), "run": "r1"}
         for other in (root, root / "inner", tmp_path):
             with pytest.raises(WorkspaceBusyError, match="r1"):
                 WorkspaceLock.acquire(home, other, owner={"pid": 1, "run": "r2"})
         WorkspaceLock.acquire(home, tmp_path / "w2", owner={"run": "r3"}).release()
-    assert owner_of(home, root) is None
+    assert owner_of(lock_directory(home, root)) is None
     with WorkspaceLock.acquire(home, root, owner={"run": "r4"}) as lock:
         assert lock.taken_over is None
 
@@ -198,6 +198,6 @@ def test_the_lock_of_a_dead_owner_is_taken_over(tmp_path: Path) -> None:
         WorkspaceLock.acquire(tmp_path, tmp_path / "w", owner={"pid": os.getpid(), "run": "dead"})
         os._exit(0)
     os.waitpid(child, 0)
-    assert owner_of(tmp_path, tmp_path / "w") is None
+    assert owner_of(lock_directory(tmp_path, tmp_path / "w")) is None
     with WorkspaceLock.acquire(tmp_path, tmp_path / "w", owner={"run": "new"}) as lock:
         assert lock.taken_over == f"run dead, pid {child}"
