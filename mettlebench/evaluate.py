@@ -17,10 +17,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any
 
 from mettlebench.errors import EvaluatorError
+from mettlebench.other_user import lent
 from mettlebench.sandbox import Completed, Sandbox, SandboxMode, end, require_sandbox, run, start
 from mettlebench.task import Task
 from mettlebench.tree import copy_tree, remove_tree
@@ -42,19 +44,26 @@ def evaluate(
     *,
     mode: SandboxMode = SandboxMode.BUBBLEWRAP,
     previous: Verdict | None = None,
+    program_user: int | None = None,
 ) -> Verdict:
     """The verdict on a workspace, which stays as it is; equal states give equal verdicts.
 
-    Every criterion is run, whatever the ones before it said. Raises EvaluatorError where the evaluator
-    raises, hangs or answers garbage, SandboxUnavailableError, and WorkspaceCopyError.
+    Every criterion is run, whatever the ones before it said. In mode none, with root's rights, an agent's
+    programs run as `program_user`, whose processes are nothing else. Raises EvaluatorError where the
+    evaluator raises, hangs or answers garbage, SandboxUnavailableError, and WorkspaceCopyError.
     """
     require_sandbox(mode)
+    if program_user is not None and mode is not SandboxMode.NONE:
+        raise ValueError("a program's own user stands in for the sandbox, and is not for use within it")
     place = Path(tempfile.mkdtemp(prefix="mettle-grade-"))
     try:
         copy_tree(workspace, place / "workspace")
         (place / "scratches").mkdir()
         (place / "home").mkdir()
-        outcomes = _Grading(task, place, mode=mode).outcomes()
+        if program_user is not None:
+            place.chmod(0o711)
+            (place / "scratches").chmod(0o711)
+        outcomes = _Grading(task, place, mode=mode, program_user=program_user).outcomes()
     finally:
         remove_tree(place)
     return make_verdict(task, _results(task, outcomes), previous)
@@ -89,10 +98,11 @@ def _printable(detail: str) -> str:
 class _Grading:
     """One evaluator process, and the requests it makes."""
 
-    def __init__(self, task: Task, place: Path, *, mode: SandboxMode) -> None:
+    def __init__(self, task: Task, place: Path, *, mode: SandboxMode, program_user: int | None) -> None:
         self._task = task
         self._place = place
         self._mode = mode
+        self._program_user = program_user
         self._scratches = 0
         self._deadline = time.monotonic() + task.evaluation_seconds
 
@@ -193,17 +203,20 @@ class _Grading:
             workspace=self._place / "scratches" / str(number),
             mode=self._mode,
             environment={str(key): str(value) for key, value in request["environment"].items()},
+            user=self._program_user,
         )
         left = max(self._deadline - time.monotonic(), 0.1)
         seconds = float(request["seconds"])
-        ended = run(
-            sandbox,
-            [str(part) for part in request["command"]],
-            stdin=base64.b64decode(request["stdin"]),
-            seconds=min(seconds, left),
-            cpu_seconds=PROGRAM_CPU_SECONDS,
-            output_limit=PROGRAM_OUTPUT,
-        )
+        user = self._program_user
+        with nullcontext() if user is None else lent(sandbox.workspace, user):
+            ended = run(
+                sandbox,
+                [str(part) for part in request["command"]],
+                stdin=base64.b64decode(request["stdin"]),
+                seconds=min(seconds, left),
+                cpu_seconds=PROGRAM_CPU_SECONDS,
+                output_limit=PROGRAM_OUTPUT,
+            )
         return _answer(ended)
 
     def _fault(self, reason: str) -> _FaultError:

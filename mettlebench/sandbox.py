@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from mettlebench.errors import SandboxUnavailableError
+from mettlebench.other_user import end_all_of
 
 INSIDE = "/workspace"
 """Where a workspace is seen inside the sandbox, unless the sandbox says otherwise."""
@@ -54,7 +55,10 @@ GIVEN_UP_BY_NONE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """What a command may see: `workspace` to write, `read_only` (host path to inner path) to read."""
+    """What a command may see: `workspace` to write, `read_only` (host path to inner path) to read.
+
+    `user` is whom it runs as in mode none, if not as the caller; what `run` leaves of that user is ended.
+    """
 
     workspace: Path
     mode: SandboxMode = SandboxMode.BUBBLEWRAP
@@ -64,6 +68,7 @@ class Sandbox:
     writable: Mapping[Path, str] = field(default_factory=dict)
     workspace_read_only: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    user: int | None = None
 
     def seen(self, inner: str, host: Path) -> str:
         """How a bound path is called by the command: its inner name, or the host's own without a sandbox."""
@@ -119,6 +124,8 @@ def run(
     ):
         given.write(stdin or b"")
         given.seek(0)
+        if sandbox.user is not None:
+            os.chown(home, sandbox.user, sandbox.user)
         # files in place of pipes: a child left behind in mode none would hold a pipe open
         process = start(sandbox, limited, stdin=given, stdout=stdout, stderr=stderr, home=Path(home))
         try:
@@ -127,6 +134,8 @@ def run(
             code = None
         finally:
             end(process)
+            if sandbox.user is not None:
+                end_all_of(sandbox.user)
         out, out_cut = _read_back(stdout, output_limit)
         err, err_cut = _read_back(stderr, output_limit)
     return Completed(code=code, stdout=out, stderr=err, truncated=out_cut or err_cut)
@@ -157,6 +166,9 @@ def start(
         stderr=stderr,
         start_new_session=True,
         pass_fds=pass_fds,
+        user=sandbox.user,
+        group=sandbox.user,
+        extra_groups=None if sandbox.user is None else [],
     )
 
 
