@@ -16,6 +16,7 @@ from mettlebench.build import build_workspace
 from mettlebench.errors import MettleBenchError
 from mettlebench.evaluate import evaluate
 from mettlebench.gates import GateReport, gate, lint
+from mettlebench.harbor.export import export_task
 from mettlebench.load import BUILT_IN, load_task, task_ids
 from mettlebench.review import review_task
 from mettlebench.sandbox import GIVEN_UP_BY_NONE, SandboxMode, require_sandbox
@@ -193,6 +194,30 @@ def grade_command(
     else:
         _show_verdict(verdict)
     return 0 if verdict.accepted else 1
+
+
+@mettlebench.command("export")
+@click.argument("ids", nargs=-1)
+@click.option("--format", "form", type=click.Choice(["harbor"]), required=True, help="Whose format.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="A folder for the tasks."
+)
+@click.option("--network", is_flag=True, help="Let the exported task's container reach the network.")
+@_tasks_option
+@_sandbox_option
+def export_command(
+    ids: Sequence[str],
+    form: str,
+    out: Path,
+    network: bool,  # noqa: FBT001
+    folder: Path,
+    mode: str,
+) -> None:
+    """Write the named tasks, or all, as tasks of another framework, each a folder of its own in OUT."""
+    chosen = _mode(mode)
+    for task in _chosen(folder, ids):
+        export_task(task, out / task.id, network=network, mode=chosen)
+        click.echo(f"{out / task.id}")
 
 
 @mettlebench.command("review")

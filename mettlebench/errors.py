@@ -7,6 +7,7 @@ MettleBenchError
 ├── SandboxUnavailableError     exit 1   this machine cannot make the sandbox that was asked for
 ├── BuildError                  exit 1   a task's builder failed
 ├── StepError                   exit 1   a step of a reference script failed
+├── ExportTargetError           exit 2   something is already where a task is to be exported to
 ├── WorkspaceCopyError          exit 1   a workspace cannot be copied for grading
 └── EvaluatorError              exit 1   an evaluator raised, hung or answered garbage: never a verdict
 ```
@@ -71,6 +72,16 @@ class StepError(MettleBenchError):
         self.log = log
         ended = "did not end in time" if code is None else f"ended with {code}"
         super().__init__(f"{script}, step {step!r}, {ended}; its output:\n{log.rstrip()}")
+
+
+class ExportTargetError(MettleBenchError):
+    """Something is already there; nothing is ever written over."""
+
+    exit_code = 2
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        super().__init__(f"{target} exists; name a folder where nothing of that name is yet")
 
 
 class WorkspaceCopyError(MettleBenchError):
