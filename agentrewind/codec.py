@@ -272,13 +272,16 @@ def _write_messages(messages: MessageList) -> JsonObject:
 
 
 def _write_metadata(metadata: Metadata) -> JsonObject:
-    return {
+    written: JsonObject = {
         "created_at": metadata.created_at,
         "latency_ms": metadata.latency_ms,
         "attempts": metadata.attempts,
         "filesystem": {"workspaces": write_spans(metadata.workspaces)},
         "external": list(metadata.external),
     }
+    if metadata.snapshot_us is not None:
+        written["snapshot_us"] = metadata.snapshot_us
+    return written
 
 
 def _read_metadata(fields: Fields) -> Metadata:
@@ -288,6 +291,7 @@ def _read_metadata(fields: Fields) -> Metadata:
         attempts=fields.integer("attempts", 1),
         workspaces=fields.optional("filesystem", read_spans) or {},
         external=fields.objects("external"),
+        snapshot_us=fields.integer_or_none("snapshot_us"),
     )
 
 

@@ -39,6 +39,7 @@ from agentrewind.tickets import (
     Captured,
     LlmFacts,
     LlmTicket,
+    Shot,
     ToolTicket,
     llm_node,
     span_before,
@@ -110,7 +111,7 @@ class Recorder:
         self._retry: _Retry | None = None
         self._lock = threading.RLock()
         self._taken: Captured | None = None
-        self._shots: list[Future[Captured]] = []
+        self._shots: list[Future[Shot]] = []
         self._catching_up: Future[None] | None = None
         self._camera = ThreadPoolExecutor(max_workers=1, thread_name_prefix="snapshot")
 
@@ -143,7 +144,7 @@ class Recorder:
             self._journal.append(started, durable=True)
             if self._catching_up is not None and self._catching_up.done():
                 self._catching_up.result()
-            shot = self._camera.submit(self.settle, f"before {uid}")
+            shot = self._camera.submit(self._settle, f"before {uid}", hurried=True)
             self._shots.append(shot)
             # waits for the disk while the model answers, instead of before the next tool
             self._catching_up = self._camera.submit(self._snapshots.catch_up)
@@ -159,13 +160,15 @@ class Recorder:
     def end_llm(self, ticket: LlmTicket, facts: LlmFacts, output: JsonObject) -> LlmNode:
         """Append the node; the snapshot before it is finished when this returns."""
         latency = self._elapsed(ticket.began)
-        before = ticket.before.result()
+        shot = ticket.before.result()
+        before = shot.captured
         span = span_before(before)
         metadata = Metadata(
             created_at=ticket.created_at,
             latency_ms=latency,
             attempts=ticket.attempt,
             workspaces={MAIN_WORKSPACE: span},
+            snapshot_us=shot.took_us,
         )
         node = llm_node(ticket.record_uid, ticket.input_id, facts, output=output, metadata=metadata)
         with self._lock:
@@ -200,7 +203,7 @@ class Recorder:
         ordinal: int,
     ) -> ToolTicket:
         """Snapshot what came before, then make the intent durable."""
-        self.settle(f"before tool {name}")
+        shot = self._settle(f"before tool {name}", hurried=True)
         with self._when_captured():
             self._close_failed()
             uid = self._next_uid()
@@ -228,6 +231,7 @@ class Recorder:
                 created_at=started.at,
                 began=self._clock.monotonic(),
                 before=self._captured(),
+                snapshot_us=shot.took_us,
             )
 
     @contextmanager
@@ -311,7 +315,11 @@ class Recorder:
 
         One that is not hurried is whole, however long that takes.
         """
+        return self._settle(label, hurried=hurried).captured
+
+    def _settle(self, label: str, *, hurried: bool) -> Shot:
         with self._lock:
+            began = self._clock.monotonic()
             taken = self._snapshots.snapshot(label=label, hurried=hurried)
             previous = self._last
             waiting, self._unsettled = self._unsettled, {}
@@ -330,7 +338,8 @@ class Recorder:
                 self._outside(previous, taken)
             self._quiet.clear()
             self._last, self._taken = taken.commit, taken
-            return taken
+            took = round((self._clock.monotonic() - began) * 1_000_000)
+            return Shot(captured=taken, took_us=took)
 
     def last_commit(self) -> CommitId | None:
         """The commit that the log names last."""

@@ -112,13 +112,18 @@ class MessageList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """When and how long (milliseconds), how many attempts, and the snapshots around the node."""
+    """When and how long (milliseconds), how many attempts, and the snapshots around the node.
+
+    Attributes:
+        snapshot_us: how long the snapshot before the node took (microseconds); None where that is not known.
+    """
 
     created_at: str
     latency_ms: int
     attempts: int = 1
     workspaces: Mapping[str, WorkspaceSpan] = field(default_factory=dict)
     external: tuple[JsonObject, ...] = ()
+    snapshot_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

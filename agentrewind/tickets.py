@@ -37,6 +37,14 @@ class Captured(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shot:
+    """A snapshot and how long it took to take and to compare (microseconds)."""
+
+    captured: Captured
+    took_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LlmTicket:
     """An LLM call that is under way; `before` is the snapshot that is taken meanwhile."""
 
@@ -45,7 +53,7 @@ class LlmTicket:
     attempt: int
     created_at: str
     began: float
-    before: Future[Captured]
+    before: Future[Shot]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +70,7 @@ class ToolTicket:
     created_at: str
     began: float
     before: Captured
+    snapshot_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,5 +132,6 @@ def tool_node(ticket: ToolTicket, *, output: Json, error: ErrorRecord | None, la
             created_at=ticket.created_at,
             latency_ms=latency,
             workspaces={MAIN_WORKSPACE: span_before(ticket.before)},
+            snapshot_us=ticket.snapshot_us,
         ),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from agentrewind.clock import Clock
 from agentrewind.errors import DamagedError
 from agentrewind.options import RunOptions
-from agentrewind.records import LlmNode, Submission
+from agentrewind.records import LlmNode, Node, Submission
 from agentrewind.rewind.conduct import count_rewinds
 from agentrewind.run_store import Run
 from mettlebench.errors import MettleBenchError
@@ -75,6 +75,7 @@ def assemble(trial: Trial, folder: Path, clock: Clock) -> Result:
         tokens=tokens,
         cost=_cost(order, tokens if counted(nodes) else None, monitor_tokens),
         seconds=trial.seconds,
+        snapshot_seconds=snapshot_seconds(nodes),
         storage_bytes=storage_of(folder / STORE),
         suspicions=marks,
         clean=order.clean,
@@ -152,6 +153,12 @@ def digest_of(task: Task) -> str:
 def storage_of(home: Path) -> int:
     """Bytes of all files below: logs, blobs, snapshots."""
     return sum(path.stat().st_size for path in home.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def snapshot_seconds(nodes: Sequence[Node]) -> float | None:
+    """Mean seconds of the snapshots before these nodes; None where none of them was measured."""
+    took = [node.metadata.snapshot_us for node in nodes if node.metadata.snapshot_us is not None]
+    return round(sum(took) / len(took) / 1_000_000, 6) if took else None
 
 
 def _exit(trial: Trial, final: Verdict) -> Exit:

@@ -122,7 +122,8 @@ class Result:
         tries: how often the cell was begun; above 1 after infrastructure errors and interventions.
         cost: of the agent's and the monitor's calls.
         step_seconds: seconds per node.
-        snapshot_seconds: of that, what recording the workspace took per node; None where not measured.
+        snapshot_seconds: per node, what the snapshot before it took, that of an LLM call while the model
+            answered; None where not measured.
         clean: False where a command that waited for input was ended and the cell run again.
         progress: graded from snapshots afterwards, one point per change of prefix; empty where not graded.
     """

@@ -244,6 +244,7 @@ _metadata = st.builds(
     attempts=st.integers(1, 9),
     workspaces=_workspaces,
     external=_tuples(objects),
+    snapshot_us=st.none() | _counts,
 )
 _fork_points = st.builds(
     ForkPoint, run_id=texts.map(RunId), segment=_counts, record_uid=_optional_uids, inclusive=st.booleans()

@@ -255,7 +255,12 @@ def test_the_latency_is_that_of_the_call_and_not_of_the_snapshot(desk: Desk) -> 
     desk.snapshots.gate.clear()
     ticket = desk.recorder.begin_llm(ASKED)
     threading.Timer(0.3, desk.snapshots.gate.set).start()
-    assert desk.recorder.end_llm(ticket, FACTS, {}).metadata.latency_ms < 200
+    metadata = desk.recorder.end_llm(ticket, FACTS, {}).metadata
+    assert metadata.latency_ms < 200
+    assert 200_000 < (metadata.snapshot_us or 0) < 5_000_000
+    desk.tool(desk.write("a"))
+    (node,) = (line for line in desk.journal.lines if isinstance(line, ToolNode))
+    assert node.metadata.snapshot_us is not None
 
 
 # --- changes from outside ---

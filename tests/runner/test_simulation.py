@@ -70,6 +70,9 @@ def test_it_goes_back_as_often_as_it_would_start_again_and_draws_the_same(stage:
     assert again.success
     assert (back.rewinds, back.attempts) == (2, 1)
     assert (again.rewinds, again.attempts) == (0, 3)
+    for each in (back, again):
+        assert each.snapshot_seconds is not None
+        assert 0 < each.snapshot_seconds < each.step_seconds
     assert [each.first_failure for each in back.submissions] == [
         each.first_failure for each in again.submissions
     ]

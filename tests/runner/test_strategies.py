@@ -77,6 +77,8 @@ def test_each_result_says_what_happened(found: dict[str, Result]) -> None:
         assert all(point.nodes <= result.nodes for point in result.progress)
         assert result.sandbox == "bubblewrap"
         assert result.storage_bytes > 1000
+        assert result.snapshot_seconds is not None
+        assert 0 < result.snapshot_seconds < result.step_seconds
     assert found["rewind"].rewinds == found["rewind-no-context"].rewinds == 1
     assert found["rewind-no-memory"].rewinds > 1
     assert found["continue"].rewinds == 0
