@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from agentrewind.options import RunOptions
+from agentrewind.provenance import is_recorded
 from agentrewind.records import LlmNode
 from agentrewind.timeline import Timeline
 
@@ -13,7 +14,8 @@ def agent_of(timeline: Timeline) -> str:
     """The harness, or the command that a person has run under the layer."""
     header = timeline.header
     command = RunOptions.from_json(header.options).command
-    return header.harness or (shlex.join(command) if command else "script")
+    name = header.harness or (shlex.join(command) if command else "script")
+    return name if is_recorded(header) else f"{name} (a trajectory, not recorded)"
 
 
 def models_of(timeline: Timeline) -> str | None:

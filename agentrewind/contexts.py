@@ -21,6 +21,7 @@ from agentrewind.options import RunOptions
 from agentrewind.records import FORMAT, MAIN_WORKSPACE, Header, RunId, WorkspaceDeclaration
 from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.signal import EndReason
+from agentrewind.run_files import declared_root
 from agentrewind.run_store import Run, RunStore
 from agentrewind.supervise import finish_pending
 from agentrewind.workspace.lock import WorkspaceLock
@@ -81,7 +82,7 @@ def resume(run_id: str | None = None, home: str | os.PathLike[str] | None = None
     store = Path(home) if home is not None else session.home
     run = RunStore(store).open(run_id) if run_id is not None else session.open_run("last")
     refuse_outside(run, session.environment)
-    declared = Path(run.timeline().header.workspaces[MAIN_WORKSPACE].root)
+    declared = declared_root(run.timeline())
     root = recorded_root(declared, home=store, user_home=session.user_home)
     with WorkspaceLock.acquire(store, root, owner={"run": run.run_id, "pid": os.getpid()}):
         place = Place(run=run, root=root, store=_snapshots(store, root))

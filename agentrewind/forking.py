@@ -16,6 +16,7 @@ from agentrewind.errors import DamagedError, UsageError
 from agentrewind.fork_answer import edited
 from agentrewind.identity import Conversations
 from agentrewind.options import RunOptions
+from agentrewind.provenance import refuse_trajectory
 from agentrewind.records import (
     MAIN_WORKSPACE,
     ForkPoint,
@@ -84,6 +85,7 @@ def checkpoint(timeline: Timeline, node: str) -> LlmNode:
 
     Raises UsageError with the nearest one that would do, DamagedError where the log is not whole up to it.
     """
+    refuse_trajectory(timeline)
     found = timeline.node(node)
     if not isinstance(found, LlmNode):
         near = found.parent or "none"

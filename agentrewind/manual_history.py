@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from agentrewind.backup.rewinding import safeties
 from agentrewind.errors import DamagedError
+from agentrewind.provenance import refuse_trajectory
 from agentrewind.records import (
     MAIN_WORKSPACE,
     CommitId,
@@ -59,6 +60,7 @@ def state_at(timeline: Timeline, node: str, *, after: bool) -> CommitId:
     moment = "after" if after else "before"
     commit, partial = (after_of if after else before_of)(timeline, found)
     if commit is None:
+        refuse_trajectory(timeline)
         raise DamagedError(
             f"there is no snapshot {moment} {node}: the process died before it was taken; choose another node"
         )

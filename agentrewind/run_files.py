@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentrewind.errors import DamagedError
 from agentrewind.path_states import States, path_to, states_of
+from agentrewind.provenance import refuse_trajectory
 from agentrewind.records import MAIN_WORKSPACE, CommitId, Node
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.roots import workspace_directory
@@ -19,6 +20,7 @@ COPY = "copy"
 
 def declared_root(timeline: Timeline) -> Path:
     """Where the run saw its workspace. Raises DamagedError where its header does not tell."""
+    refuse_trajectory(timeline)
     declaration = timeline.header.workspaces.get(MAIN_WORKSPACE)
     if declaration is None:
         raise DamagedError(f"the header of run {timeline.header.run_id} names no workspace")

@@ -29,7 +29,7 @@ from agentrewind.records import (
     WorkspaceDeclaration,
 )
 from agentrewind.replayer import OnDivergence
-from agentrewind.run_files import copy_of
+from agentrewind.run_files import copy_of, declared_root
 from agentrewind.run_store import Run, RunStore
 from agentrewind.supervise import Supervisor, Surroundings, refuse_gaps
 from agentrewind.timeline import Timeline
@@ -86,6 +86,7 @@ def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence
     run = RunStore(around.home).open(run_id)
     refuse_outside(run, around.environment)
     timeline = run.timeline()
+    declared = declared_root(timeline)
     if timeline.state() in ("accepted", "rejected") and timeline.pending_rewind() is None:
         raise UsageError(f"run {run.run_id} is finished ({timeline.state()}); there is nothing to resume")
     if timeline.header.harness is not None:
@@ -93,7 +94,6 @@ def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence
     refuse_gaps(timeline)
     if timeline.header.harness is None:
         _refuse_unrouted(timeline)
-    declared = Path(timeline.header.workspaces[MAIN_WORKSPACE].root)
     if not declared.exists() and timeline.pending_rewind() is None:
         raise UsageError(
             f"workspace {declared} is gone; put it back, or bring its files back first: "

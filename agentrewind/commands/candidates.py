@@ -23,10 +23,12 @@ def candidates(session: Session, *, run: str, as_json: bool) -> None:
     At most 80 checkpoints of the current path, each with the calls that followed it, the files they
     changed, and the notes that were brought back to it.
     """
+    from agentrewind.provenance import refuse_trajectory
     from agentrewind.rewind.candidates import listing
     from agentrewind.rewind.conduct import view_of
 
     timeline = session.open_run(run).timeline()
+    refuse_trajectory(timeline)
     found = listing(view_of(timeline, asking=None))
     entries = found["candidates"]
     if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentrewind.errors import DamagedError
+from agentrewind.provenance import is_recorded
 from agentrewind.records import MAIN_WORKSPACE, RewindAsked
 from agentrewind.usage import usage_of
 from agentrewind.view.parts import Text, piece
@@ -51,6 +52,7 @@ def about(reading: Reading) -> About:
         check, told = header.options.get("check"), header.options.get("task")
         facts += [
             ("harness", header.harness or "script"),
+            ("recorded", "" if is_recorded(header) else "no, this run was made of a trajectory"),
             ("model", header.model or "any model"),
             ("workspace", workspace.root if workspace else ""),
             ("its files are in", (workspace.copy or "") if workspace else ""),

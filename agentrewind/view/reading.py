@@ -16,6 +16,7 @@ from agentrewind.commands.alive import is_running
 from agentrewind.errors import DamagedError
 from agentrewind.journal import SegmentRead, SegmentTail, read_segment, tail_reader
 from agentrewind.lineage import missing_segment
+from agentrewind.provenance import is_recorded
 from agentrewind.records import JsonObject, LlmNode, RecordUid, RewindDone
 from agentrewind.rewind.memory import Memory, position
 from agentrewind.rewind.resume import chain
@@ -68,6 +69,14 @@ class Reading:
     def state(self) -> str:
         """As listings name it."""
         return "running" if self.running else self.timeline.state()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the layer saw the run, so that there may be files to restore and requests to go on from."""
+        try:
+            return is_recorded(self.timeline.header)
+        except DamagedError:
+            return True
 
     def messages(self, uid: RecordUid) -> tuple[JsonObject, ...]:
         """The full message list of an LLM node; safe to ask for from several threads."""
