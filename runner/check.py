@@ -17,6 +17,7 @@ from mettlebench.errors import MettleBenchError
 from mettlebench.evaluate import evaluate
 from mettlebench.load import load_task
 from mettlebench.sandbox import SandboxMode
+from mettlebench.task import Task
 from mettlebench.verdict import Verdict, decode_verdict, encode_verdict
 
 VERDICTS_FILE = "verdicts.jsonl"
@@ -39,27 +40,32 @@ def read_verdicts(folder: Path) -> tuple[Verdict, ...]:
     return tuple(decode_verdict(line) for line in data.splitlines() if line)
 
 
+def judge(task: Task, workspace: Path, *, folder: Path, mode: SandboxMode) -> tuple[int, str]:
+    """The check's exit code and what it prints; the verdict joins those of the folder."""
+    earlier = read_verdicts(folder)
+    try:
+        verdict = evaluate(task, workspace, mode=mode, previous=earlier[-1] if earlier else None)
+    except MettleBenchError as error:
+        return CANNOT_JUDGE, str(error)
+    with (folder / VERDICTS_FILE).open("ab") as log:
+        log.write(encode_verdict(verdict))
+    if verdict.accepted:
+        return 0, ""
+    return 1, f"criterion: {verdict.first_failure}\n{verdict.feedback}"
+
+
 def main(arguments: list[str]) -> int:
     """Judge the current directory."""
     die_with_parent(os.getppid())
     task_id, tasks, folder, mode = arguments[0], Path(arguments[1]), Path(arguments[2]), arguments[3]
     try:
-        earlier = read_verdicts(folder)
-        verdict = evaluate(
-            load_task(task_id, tasks),
-            Path.cwd(),
-            mode=SandboxMode(mode),
-            previous=earlier[-1] if earlier else None,
-        )
+        task = load_task(task_id, tasks)
     except MettleBenchError as error:
         print(error)  # noqa: T201 - what the run's log will hold
         return CANNOT_JUDGE
-    with (folder / VERDICTS_FILE).open("ab") as log:
-        log.write(encode_verdict(verdict))
-    if verdict.accepted:
-        return 0
-    print(f"criterion: {verdict.first_failure}\n{verdict.feedback}")  # noqa: T201 - the check's answer
-    return 1
+    code, said = judge(task, Path.cwd(), folder=folder, mode=SandboxMode(mode))
+    print(said)  # noqa: T201 - the check's answer
+    return code
 
 
 if __name__ == "__main__":
