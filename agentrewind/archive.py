@@ -20,6 +20,7 @@ from pathlib import Path
 
 import orjson
 
+from agentrewind.clock import Clock
 from agentrewind.codec import encode
 from agentrewind.durable import make_directory
 from agentrewind.errors import DamagedError, ProtectedError, UnsupportedFormatError, UsageError
@@ -29,19 +30,27 @@ from agentrewind.records import (
     Json,
     JsonObject,
     LlmNode,
+    Note,
+    OutsideChange,
     SafetySnapshot,
     ToolNode,
     WorkspaceSpan,
 )
 from agentrewind.redacted_records import redacted
 from agentrewind.run_files import declared_root, open_snapshots
-from agentrewind.run_store import RUN_ID, Run, RunStore
+from agentrewind.run_store import RUN_ID, Run
 from agentrewind.timeline import Timeline
 from agentrewind.workspace.copying import copy_snapshots
 from agentrewind.workspace.roots import workspace_directory
 from agentrewind.workspace.snapshots import SETTINGS, SnapshotStore
 
 FORMAT = 1
+CARRIED = "carried"
+"""Topic of the note on what an import did not bring."""
+
+SNAPSHOTS = "snapshots.git"
+"""The folder beside that of the run in which its states come along."""
+
 _KIND = "agentrewind-export"
 _CONTENTS = "export.json"
 _MEMBER = re.compile(
@@ -51,7 +60,6 @@ _MEMBER = re.compile(
 )
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MOST_CONTENTS = 64 << 20
-_SNAPSHOTS = "snapshots.git"
 _REF = "refs/agentrewind/{run}/carried-{commit}"
 
 
@@ -74,7 +82,7 @@ def export_run(run: Run, file: Path, *, home: Path, redact: bool = False) -> Jso
         else:
             _copy_log(run, base / "run")
             commits = list(dict.fromkeys(_commits(timeline)))
-            _copy_states(timeline, commits, home, base / _SNAPSHOTS)
+            _copy_states(timeline, commits, home, base / SNAPSHOTS)
         members = {path.relative_to(base).as_posix(): path for path in _files(base)}
         contents: JsonObject = {
             "kind": _KIND,
@@ -96,7 +104,7 @@ def export_run(run: Run, file: Path, *, home: Path, redact: bool = False) -> Jso
     }
 
 
-def import_run(file: Path, *, home: Path) -> JsonObject:
+def import_run(file: Path, *, home: Path, clock: Clock) -> JsonObject:
     """Bring the run of an archive into the store; returns what came.
 
     Raises:
@@ -108,27 +116,55 @@ def import_run(file: Path, *, home: Path) -> JsonObject:
     with tempfile.TemporaryDirectory(prefix=".import-", dir=home) as folder:
         base = Path(folder)
         contents = _unpack(file, base)
-        run = Run(base / "run")
-        _check_rewinds(run, file)
-        timeline = run.timeline()
-        if timeline.damages:
-            raise DamagedError(f"{file}: the log in it is damaged: {timeline.damages[0]}")
-        if timeline.header.run_id != contents["run_id"]:
-            raise DamagedError(f"{file}: its log is that of run {timeline.header.run_id}")
-        _make_ours(run, timeline)
-        final = home / "runs" / str(contents["run_id"])
-        if final.exists():
-            raise ProtectedError(f"a run {contents['run_id']} is in the store already; remove that one first")
-        commits = _take_states(timeline, contents, base / _SNAPSHOTS, home)
-        make_directory(final.parent)
-        (base / "run").rename(final)
-    made = RunStore(home).open(str(contents["run_id"]))
+        return take_in(base, contents, source=file, home=home, clock=clock)
+
+
+def take_in(base: Path, contents: JsonObject, *, source: Path, home: Path, clock: Clock) -> JsonObject:
+    """Bring a run into the store: its log in `run` below `base`, and beside it the snapshots that are listed.
+
+    What the log names beyond them is noted in it. Raises as `import_run`; `source` is named then.
+    """
+    run_id = str(contents["run_id"])
+    if not RUN_ID.fullmatch(run_id):
+        raise DamagedError(f"{source}: {run_id!r} cannot name a run")
+    run = Run(base / "run")
+    _check_rewinds(run, source)
+    timeline = run.timeline()
+    if timeline.damages:
+        raise DamagedError(f"{source}: the log in it is damaged: {timeline.damages[0]}")
+    if timeline.header.run_id != run_id:
+        raise DamagedError(f"{source}: its log is that of run {timeline.header.run_id}")
+    _make_ours(run, timeline)
+    final = home / "runs" / run_id
+    if final.exists():
+        raise ProtectedError(f"a run {run_id} is in the store already; remove that one first")
+    commits = _take_states(timeline, contents, base / SNAPSHOTS, home)
+    absent = [commit for commit in dict.fromkeys(_commits(timeline)) if commit not in commits]
+    if absent:
+        text = f"{len(absent)} of the states that the log names did not come along"
+        with run.writer(timeline.head) as writer:
+            data: JsonObject = {"absent": [*absent]}
+            writer.append(Note(topic=CARRIED, text=text, at=clock.now(), data=data), durable=True)
+    make_directory(final.parent)
+    (base / "run").rename(final)
     return {
-        "run_id": made.run_id,
-        "nodes": len(made.timeline().nodes),
-        "snapshots": commits,
+        "run_id": run_id,
+        "nodes": len(timeline.nodes),
+        "snapshots": len(commits),
+        "absent": len(absent),
         "redacted": bool(contents.get("redacted")),
     }
+
+
+def absent_states(timeline: Timeline) -> frozenset[CommitId]:
+    """The snapshots that never came along when the run was imported."""
+    found: set[CommitId] = set()
+    for segment in timeline.segments:
+        for event in timeline.events(segment):
+            if isinstance(event, Note) and event.topic == CARRIED:
+                named = event.data.get("absent")
+                found.update(CommitId(str(each)) for each in (named if isinstance(named, list) else ()))
+    return frozenset(found)
 
 
 def _commits(timeline: Timeline) -> Iterator[CommitId]:
@@ -137,7 +173,7 @@ def _commits(timeline: Timeline) -> Iterator[CommitId]:
             yield from _of_spans(node.metadata.workspaces)
     for segment in timeline.segments:
         for event in timeline.events(segment):
-            if isinstance(event, SafetySnapshot):
+            if isinstance(event, SafetySnapshot | OutsideChange):
                 yield from _of_spans(event.workspaces)
 
 
@@ -175,19 +211,19 @@ def _copy_states(timeline: Timeline, commits: list[CommitId], home: Path, into: 
         copy_snapshots(source, refs, target)
 
 
-def _take_states(timeline: Timeline, contents: JsonObject, carried: Path, home: Path) -> int:
+def _take_states(timeline: Timeline, contents: JsonObject, carried: Path, home: Path) -> list[CommitId]:
     commits = _listed_commits(contents)
     if not commits:
-        return 0
+        return []
     refs = {commit: _REF.format(run=timeline.header.run_id, commit=commit[:16]) for commit in commits}
-    store = workspace_directory(home, declared_root(timeline)) / _SNAPSHOTS
+    store = workspace_directory(home, declared_root(timeline)) / SNAPSHOTS
     with closing(SnapshotStore.open(carried)) as source:
         for commit in commits:
             source.commit_links(bytes.fromhex(commit))  # missing ones are told before a store is made
         make_directory(store.parent)
         with closing(SnapshotStore.open(store)) as target:
             copy_snapshots(source, refs, target)
-    return len(commits)
+    return commits
 
 
 def _listed_commits(contents: JsonObject) -> list[CommitId]:
@@ -259,7 +295,7 @@ def _unpack(file: Path, base: Path) -> JsonObject:
                 raise DamagedError(
                     f"{file}: {len(files)} of its members are missing, {next(iter(files))} first"
                 )
-        _check_settings(base / _SNAPSHOTS, file)
+        _check_settings(base / SNAPSHOTS, file)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DamagedError(f"{file} cannot be read as an archive of a run: {error}") from error
     return contents
@@ -270,9 +306,7 @@ def _check_settings(carried: Path, file: Path) -> None:
     for name, data in SETTINGS.items():
         path = carried / name
         if path.exists() and path.read_bytes() != data:
-            raise ProtectedError(
-                f"{file}: its {_SNAPSHOTS}/{name} is not the one that export writes; refused"
-            )
+            raise ProtectedError(f"{file}: its {SNAPSHOTS}/{name} is not the one that export writes; refused")
 
 
 def _contents(archive: tarfile.TarFile, file: Path) -> JsonObject:
@@ -286,8 +320,6 @@ def _contents(archive: tarfile.TarFile, file: Path) -> JsonObject:
         raise DamagedError(f"{file}: its list of contents is damaged: {error}") from error
     if not isinstance(found, dict) or found.get("kind") != _KIND or not isinstance(found.get("files"), dict):
         raise UsageError(f"{file} is no archive that `agentrewind export` wrote")
-    if not RUN_ID.fullmatch(str(found.get("run_id"))):
-        raise DamagedError(f"{file}: {found.get('run_id')!r} cannot name a run")
     if found.get("format") != FORMAT:
         version = found.get("format")
         raise UnsupportedFormatError(version if isinstance(version, int) else 0, FORMAT)

@@ -1,4 +1,4 @@
-"""Keeps a run as a folder that can stand in a repository, and replays it from there.
+"""Keeps a run as a folder that can stand in a repository; replays it from there, or brings it into a store.
 
 Such a folder holds the run's segments and blobs as they are, and a small snapshot store with the one state
 in which the run began: all that a replay needs, and nothing of the machine on which it was made.
@@ -13,10 +13,14 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from agentrewind.archive import SNAPSHOTS, take_in
+from agentrewind.clock import Clock
 from agentrewind.codec import encode
+from agentrewind.durable import make_directory
 from agentrewind.errors import DamagedError, ProtectedError, UnknownRunError, UsageError
 from agentrewind.manual_history import state_at
 from agentrewind.options import RunOptions
+from agentrewind.records import JsonObject
 from agentrewind.replay_outcome import Replay
 from agentrewind.replayer import OnDivergence
 from agentrewind.replaying import replay_run
@@ -27,7 +31,6 @@ from agentrewind.workspace.copying import copy_snapshot
 from agentrewind.workspace.roots import workspace_directory
 from agentrewind.workspace.snapshots import SnapshotStore
 
-SNAPSHOTS = "snapshots.git"
 _REF = "refs/agentrewind/kept"
 _ATTRIBUTES = "* -text\n"
 """A checkout must not change a byte: every line of a log has a checksum."""
@@ -78,9 +81,7 @@ def replay_kept(
         UnknownRunError: there is no kept run in this folder.
         and what `replay_run` raises.
     """
-    kept = Run(folder.resolve())
-    if not kept.segment_numbers() or not (kept.directory / SNAPSHOTS).is_dir():
-        raise UnknownRunError(str(folder))
+    kept = _open(folder)
     timeline = kept.timeline()
     with tempfile.TemporaryDirectory(prefix="agentrewind-kept-") as base:
         home = Path(base).resolve()
@@ -92,6 +93,38 @@ def replay_kept(
         store = workspace_directory(home, declared_root(timeline)) / SNAPSHOTS
         shutil.copytree(kept.directory / SNAPSHOTS, store)
         return replay_run(copy, home=home, environment=environment, on_divergence=on_divergence)
+
+
+def import_kept(folder: Path, *, home: Path, clock: Clock) -> JsonObject:
+    """Bring a kept run into the store, with the one state that was kept; returns what came.
+
+    Raises:
+        UnknownRunError: there is no kept run in this folder.
+        DamagedError: its log or its snapshot is damaged; nothing was imported.
+        ProtectedError: a run of this id is there.
+    """
+    kept = _open(folder)
+    make_directory(home)
+    with tempfile.TemporaryDirectory(prefix=".import-", dir=home) as place:
+        base = Path(place)
+        (base / "run").mkdir(mode=0o700)
+        _copy_log(kept, base / "run")
+        shutil.copytree(kept.directory / SNAPSHOTS, base / SNAPSHOTS)
+        with closing(SnapshotStore.open(base / SNAPSHOTS)) as store:
+            commit = store.ref(_REF)
+        contents: JsonObject = {"run_id": kept.timeline().header.run_id, "snapshots": [commit]}
+        return take_in(base, contents, source=folder, home=home, clock=clock)
+
+
+def is_kept(folder: Path) -> bool:
+    """Whether `keep_run` has made this folder."""
+    return bool(Run(folder).segment_numbers()) and (folder / SNAPSHOTS).is_dir()
+
+
+def _open(folder: Path) -> Run:
+    if not is_kept(folder):
+        raise UnknownRunError(str(folder))
+    return Run(folder.resolve())
 
 
 def _copy_log(run: Run, into: Path) -> None:

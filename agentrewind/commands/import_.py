@@ -11,7 +11,7 @@ from agentrewind.commands.session import Session
 
 
 @click.command("import")
-@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", metavar="FILE|DIR", type=click.Path(exists=True, path_type=Path))
 @json_option
 @click.pass_obj
 def import_(session: Session, *, file: Path, as_json: bool) -> None:
@@ -19,14 +19,21 @@ def import_(session: Session, *, file: Path, as_json: bool) -> None:
 
     Every member is compared with its hash first; a damaged archive brings nothing. The run can be looked at,
     compared, replayed and its files restored; a variable of an agent's code that was kept there never loads.
+
+    A folder is one that `agentrewind keep` made: it holds the log, and of the files only how they were at the
+    beginning.
     """
     from agentrewind.archive import import_run
+    from agentrewind.kept_runs import import_kept
 
-    report = import_run(session.directory / file, home=session.home)
+    bring = import_kept if (session.directory / file).is_dir() else import_run
+    report = bring(session.directory / file, home=session.home, clock=session.clock)
     if as_json:
         emit(report)
         return
-    nodes, snapshots = int(str(report["nodes"])), int(str(report["snapshots"]))
+    nodes, snapshots, absent = (int(str(report[name])) for name in ("nodes", "snapshots", "absent"))
     say(f"imported {report['run_id']!s}: {counted(nodes, 'node')}, {counted(snapshots, 'snapshot')}")
     if report["redacted"]:
         say("it was redacted: it has no files, and cannot be replayed", style="note")
+    elif absent:
+        say(f"{counted(absent, 'other state')} of its files did not come along", style="note")

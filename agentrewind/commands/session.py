@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +52,22 @@ class Session:
 
         store = RunStore(self.home)
         if name != LAST:
-            return store.open(name)
+            try:
+                return store.open(name)
+            except UnknownRunError:
+                self._refuse_kept(name)
+                raise
         runs = store.runs()
         if not runs:
             raise UnknownRunError(name)
         return runs[0]
+
+    def _refuse_kept(self, name: str) -> None:
+        """Say what to do with the folder of a kept run, where a run of the store is asked for."""
+        from agentrewind.kept_runs import is_kept
+
+        if (self.directory / name).is_dir() and is_kept(self.directory / name):
+            raise UsageError(
+                f"{name} is a folder that `agentrewind keep` made; bring the run in it into the store first: "
+                f"agentrewind import {shlex.quote(name)}"
+            )

@@ -7,6 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentrewind.archive import absent_states
+from agentrewind.commands.output import counted
 from agentrewind.errors import DamagedError, MissingSnapshotError
 from agentrewind.opening import AUDIT
 from agentrewind.records import (
@@ -43,8 +45,8 @@ class Finding:
     """How sound a run is.
 
     Attributes:
-        log: every damage of the log, in words; those that lost nothing are in `harmless`, and how often
-            an audit found what the watcher had missed.
+        log: every damage of the log, in words; those that lost nothing are in `harmless`, how often an
+            audit found what the watcher had missed, and how many states an import did not bring.
         nodes: nodes that can be listed.
         restorable: nodes whose files can be brought back.
         replayable: the current path has no gap.
@@ -99,11 +101,16 @@ class Examination:
         names = _names(timeline)
         broken = tuple(self._broken(root, names))
         unreadable = {each.commit for each in broken}
+        absent = absent_states(timeline)
         return Finding(
             run_id=run.run_id,
             log=(*(str(each) for each in timeline.damages if each.lost), *_rewind_files(run)),
-            harmless=(*(str(each) for each in timeline.damages if not each.lost), *_missed(timeline)),
-            snapshots=broken,
+            harmless=(
+                *(str(each) for each in timeline.damages if not each.lost),
+                *_missed(timeline),
+                *_left_behind(len(unreadable & absent)),
+            ),
+            snapshots=tuple(each for each in broken if each.commit not in absent),
             nodes=len(timeline.nodes),
             restorable=sum(1 for node in timeline.nodes.values() if _before(node) not in {None, *unreadable}),
             replayable=timeline.gap_on_path() is None,
@@ -195,6 +202,11 @@ def _rewind_files(run: Run) -> Iterator[str]:
 def _before(node: LlmNode | ToolNode) -> CommitId | None:
     span = node.metadata.workspaces.get(MAIN_WORKSPACE)
     return span.before_commit if span else None
+
+
+def _left_behind(count: int) -> Iterator[str]:
+    if count:
+        yield f"{counted(count, 'state')} of the files did not come along when the run was imported"
 
 
 def _missed(timeline: Timeline) -> Iterator[str]:

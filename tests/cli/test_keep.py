@@ -120,6 +120,42 @@ def test_the_recorded_path_need_not_exist(desk: Desk) -> None:
     ]
 
 
+@needs_namespaces
+def test_a_kept_run_comes_into_a_store(told: Desk, desk: Desk) -> None:
+    folder = desk.base / "kept"
+    told.json("keep", "last", str(folder))
+    refused = desk.json("show", "kept", "rec_000001", code=2)["error"]["message"]
+    assert "agentrewind import kept" in refused
+    before = tree(folder)
+    came = desk.json("import", "kept")
+    assert (came["nodes"], came["snapshots"], came["redacted"]) == (14, 1, False)
+    assert came["absent"] > 0
+    assert tree(folder) == before
+
+    # what needs no other state works, and verify tells the rest from damage
+    assert desk.json("log", "last")["nodes"] == told.json("log", "last")["nodes"]
+    assert desk.json("replay", "last")["divergence"] is None
+    [found] = desk.json("verify", "last")["runs"]
+    assert (found["sound"], found["restorable"] < found["nodes"]) == (True, True)
+    assert "did not come along" in found["harmless"][0]
+    desk.json("restore", "last", "rec_000001", "--into", "begun")
+    assert tree(desk.base / "begun") == {}
+    missing = desk.json("restore", "last", "rec_000003", "--into", "later", code=4)["error"]
+    assert missing["type"] == "MissingSnapshotError"
+    assert "already" in desk.json("import", "kept", code=5)["error"]["message"]
+
+
+def test_no_other_folder_is_imported(told: Desk, desk: Desk) -> None:
+    folder = desk.base / "kept"
+    told.json("keep", "last", str(folder))
+    path = folder / "segment-0000.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"echo one", b"echo own", 1))
+    assert "damaged" in desk.json("import", "kept", code=4)["error"]["message"]
+    shutil.rmtree(folder / "snapshots.git")
+    assert desk.json("import", "kept", code=2)["error"]["type"] == "UnknownRunError"
+    assert desk.json("list") == []
+
+
 def test_a_folder_that_holds_something_is_left_alone(told: Desk, desk: Desk) -> None:
     folder = desk.base / "mine"
     folder.mkdir()
