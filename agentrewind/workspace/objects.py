@@ -78,6 +78,31 @@ def object_id(kind: int, data: bytes) -> bytes:
     return digest.digest()
 
 
+class CommitText(NamedTuple):
+    """What a commit says: binary ids of its tree and parents, the committer's time in seconds, a message."""
+
+    tree: bytes
+    parents: tuple[bytes, ...]
+    at: int
+    message: bytes
+
+
+def decode_commit(data: bytes) -> CommitText:
+    """A commit of any program.
+
+    Raises:
+        ValueError: the bytes are no commit.
+    """
+    header, _, message = data.partition(b"\n\n")
+    pairs = [(key, value) for key, _, value in (line.partition(b" ") for line in header.split(b"\n"))]
+    trees = [bytes.fromhex(value.decode()) for key, value in pairs if key == b"tree"]
+    times = [int(value.split()[-2]) for key, value in pairs if key == b"committer" and value.count(b" ") > 1]
+    parents = tuple(bytes.fromhex(value.decode()) for key, value in pairs if key == b"parent")
+    if len(trees) != 1 or len(times) != 1 or any(len(oid) != 20 for oid in (*trees, *parents)):
+        raise ValueError("it names no tree or no committer")
+    return CommitText(tree=trees[0], parents=parents, at=times[0], message=message)
+
+
 def encode_tree(items: Iterable[TreeItem]) -> bytes:
     """A git tree; the items may come in any order, names must be distinct."""
     # git sorts a directory as if its name ended in a slash

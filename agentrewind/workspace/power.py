@@ -139,35 +139,95 @@ def _checksum(path: Path) -> bytes | None:
 
 
 def _lead_refs_back(store: SnapshotStore, whole: set[bytes]) -> Iterator[str]:
-    """Let each ref name the newest snapshot of its history that is whole."""
+    """Let each ref name the newest snapshot of its history that is whole; the history ends at a hole."""
     tips, synced = store.refs(), read_synced(store.git_dir)
     for name in sorted({*tips, *synced}):
         tip = tips.get(name)  # None where the ref itself is lost
         known = [commit for commit in (tip, synced.get(name)) if commit is not None]
         found = next((each for each in (_newest_whole(store, one, whole) for one in known) if each), None)
         if found is None:
-            yield f"a power failure took snapshot {tip}, which {name} named, and all before it"
+            yield f"a power failure took snapshot {tip}, which {name} named; none before it is known"
             store.delete_ref(name)
-        elif found != tip:
+            continue
+        if found != tip:
             yield f"a power failure took what {name} named ({tip or 'unknown'}); it names {found} now"
             store.set_ref(name, found)
+        history, ends = _history(store, found, whole)
+        if not ends:
+            continue
+        yield f"a power failure took snapshots before {', '.join(each.hex() for each in ends)} of {name}"
+        older = synced.get(name)
+        if older is not None and older not in history and _is_snapshot(store, older, whole):
+            store.set_ref(f"{name}-synced", older)
+            ends += _history(store, older, whole)[1]
+        store.set_shallow(ends)
+
+
+def _history(store: SnapshotStore, tip: CommitId, whole: set[bytes]) -> tuple[set[CommitId], list[bytes]]:
+    """A whole snapshot with the whole ones that lead to it, and those of them that follow a lost one."""
+    found, pending, ends = {tip}, [tip], []
+    while pending:
+        commit = pending.pop()
+        parents = store.commit(commit).parents
+        kept = [each for each in parents if each in found or _is_snapshot(store, each, whole)]
+        if len(kept) < len(parents):
+            ends.append(bytes.fromhex(commit))
+            continue
+        pending += [each for each in kept if each not in found]
+        found.update(kept)
+    return found, ends
+
+
+def regain(store: SnapshotStore, ref: str, commits: Iterable[CommitId]) -> frozenset[CommitId]:
+    """Find out which snapshots, newest first, are whole, and see that refs keep them after a power failure.
+
+    Where the ref names none, or one that leads to a whole one, it names that; others get refs beside it.
+
+    Raises:
+        StorageError: the store cannot be written.
+    """
+    whole: set[bytes] = set()
+    wanted = list(dict.fromkeys(commits))
+    found = frozenset(each for each in wanted if _is_snapshot(store, each, whole))
+    tip = store.ref(ref)
+    kept = set() if tip is None else _history(store, tip, whole)[0]
+    for commit in wanted:
+        if commit in found and commit not in kept:
+            history, ends = _history(store, commit, whole)
+            if ends:
+                store.set_shallow(ends)
+            if tip is None or tip in history:
+                tip = commit
+                store.set_ref(ref, commit, durable=True)
+            else:
+                store.set_ref(f"{ref}-{commit[:16]}", commit, durable=True)
+            kept |= history
+    return found
 
 
 def _newest_whole(store: SnapshotStore, tip: CommitId, whole: set[bytes]) -> CommitId | None:
     pending, seen = [tip], {tip}
     while pending:
         commit = pending.pop(0)
+        if _is_snapshot(store, commit, whole):
+            return commit
         try:
-            info = store.commit(commit)
+            parents = store.commit(commit).parents
         except MissingSnapshotError:
             continue
-        roots = [(info.root.tree, True), (info.root.meta, True), (info.policy, False)]
-        if _is_there(store, roots, whole):
-            return commit
-        fresh = [parent for parent in info.parents if parent not in seen]
+        fresh = [parent for parent in parents if parent not in seen]
         pending += fresh
         seen.update(fresh)
     return None
+
+
+def _is_snapshot(store: SnapshotStore, commit: CommitId, whole: set[bytes]) -> bool:
+    """Whether a snapshot is whole; those before it are not looked at."""
+    try:
+        info = store.commit(commit)
+    except MissingSnapshotError:
+        return False
+    return _is_there(store, [(info.root.tree, True), (info.root.meta, True), (info.policy, False)], whole)
 
 
 def _is_there(store: SnapshotStore, roots: list[tuple[bytes, bool]], whole: set[bytes]) -> bool:
@@ -191,5 +251,5 @@ def _forget_inventories(store: SnapshotStore, whole: set[bytes]) -> None:
     """An inventory must not name trees as stored that are among what was lost."""
     for path in store.git_dir.glob("stat-cache-*"):
         cached = load_inventory(path)
-        if cached is None or _newest_whole(store, cached.commit, whole) != cached.commit:
+        if cached is None or not _is_snapshot(store, cached.commit, whole):
             path.unlink()

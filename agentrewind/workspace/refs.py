@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from agentrewind.durable import make_directory, sync_directory
@@ -16,6 +17,9 @@ from agentrewind.workspace.pack_writer import UNFINISHED, replace_file, storage_
 
 SYNCED = "synced"
 """Here stands for each ref the last snapshot that was made durable."""
+
+SHALLOW = "shallow"
+"""Lists the commits whose predecessors were lost, as the git program understands it."""
 
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"refs(/(?!\.)[A-Za-z0-9._@+=-]+)+")
@@ -78,6 +82,22 @@ def write_synced(git_dir: Path, name: str, commit: CommitId) -> None:
 def read_synced(git_dir: Path) -> dict[str, CommitId]:
     """For each ref what was durable under it when somebody last saw to that."""
     return _all_loose(git_dir / SYNCED)
+
+
+def read_shallow(git_dir: Path) -> frozenset[bytes]:
+    """The commits that count as having no predecessors."""
+    try:
+        lines = (git_dir / SHALLOW).read_bytes().decode("ascii", "replace").split()
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(bytes.fromhex(line) for line in lines if _COMMIT_ID.fullmatch(line))
+
+
+def write_shallow(git_dir: Path, commits: Iterable[bytes]) -> None:
+    """Let these commits, besides those that do so already, count as having no predecessors; durably."""
+    every = sorted(read_shallow(git_dir).union(commits))
+    with storage_errors(git_dir):
+        replace_file(git_dir / SHALLOW, b"".join(b"%s\n" % one.hex().encode() for one in every), durable=True)
 
 
 def delete_ref(git_dir: Path, name: str) -> None:

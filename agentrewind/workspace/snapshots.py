@@ -1,27 +1,19 @@
 """The store of snapshots: a private bare git repository that is only ever read and added to here.
 
-It is reached through dulwich's objects and packs, never through the git program; no configuration, attribute,
-hook or environment variable of git has a say.
+It is never reached through the git program; no configuration, attribute, hook or environment variable of git
+has a say.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import weakref
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
 from pathlib import Path
-from threading import Lock
-
-from dulwich.errors import NotGitRepository
-from dulwich.object_format import DEFAULT_OBJECT_FORMAT
-from dulwich.objects import Commit, ObjectID
-from dulwich.pack import Pack
 
 from agentrewind.durable import make_directory
 from agentrewind.errors import MissingSnapshotError, UnsupportedFormatError, UsageError
@@ -34,11 +26,11 @@ from agentrewind.workspace.objects import (
     MODE_FILE,
     TREE,
     TreeItem,
-    decode_tree,
+    decode_commit,
     encode_tree,
-    index_ids,
 )
 from agentrewind.workspace.pack_writer import PackWriter, replace_file, storage_errors
+from agentrewind.workspace.packs import PackedObjects
 from agentrewind.workspace.trees import DirectoryIds, StoredDirectory, sidecar_id, stored_directory
 
 STORE_FORMAT = 2
@@ -53,7 +45,6 @@ SETTINGS = {
 }
 """What the git program would read as settings; equal in every store."""
 _FILES = {**SETTINGS, _FORMAT_FILE: b"%d\n" % STORE_FORMAT}
-_ERRORS = (KeyError, ValueError, AssertionError, OSError, zlib.error, NotGitRepository)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,25 +67,19 @@ class CommitLinks:
     parents: tuple[bytes, ...]
 
 
-class SnapshotStore:
+class SnapshotStore(PackedObjects):
     """The snapshots of one workspace; safe to be used by several processes at once.
 
-    Use `open`. Writers share a lock that only `exclusively` (for gc) keeps out. `unsynced` names the packs
-    that were published here and may not outlast a power failure yet.
+    Use `open`. Writers share a lock that only `exclusively` (for gc) keeps out.
     """
 
     def __init__(self, git_dir: Path) -> None:
-        self.git_dir = git_dir
-        self.unsynced: set[str] = set()
-        self.packs = git_dir / "objects" / "pack"
+        super().__init__(git_dir)
         self._lock_path = git_dir / "agentrewind.lock"
-        self._open_packs: dict[str, Pack] = {}
-        self._where: dict[bytes, str] = {}
         self._generation = b""
+        self._shallow: frozenset[bytes] = frozenset()
         self._format = STORE_FORMAT
-        self._registering = Lock()
         self._directories: dict[DirectoryIds, StoredDirectory] = {}
-        self._release = weakref.finalize(self, _close_all, self._open_packs)
 
     @classmethod
     def open(cls, git_dir: Path) -> SnapshotStore:
@@ -118,11 +103,6 @@ class SnapshotStore:
         store.reload()
         store._format = int(found)
         return store
-
-    def close(self) -> None:
-        """Release files and memory; the store may not be used afterwards."""
-        self._release()
-        self._where.clear()
 
     @contextmanager
     def writing(self) -> Iterator[bytes]:
@@ -189,86 +169,11 @@ class SnapshotStore:
             return b""
 
     def reload(self) -> None:
-        """See what other processes did to the packs."""
-        with self._registering, storage_errors(self.git_dir):
+        """See what other processes did to the store."""
+        with storage_errors(self.git_dir):
             self._generation = self.generation()
-            names = {path.stem for path in self.packs.glob("pack-*.idx")}
-            where: dict[bytes, str] = {}
-            for name in sorted(names):
-                try:
-                    ids = index_ids((self.packs / f"{name}.idx").read_bytes())
-                except (FileNotFoundError, ValueError):
-                    continue  # another process removed it, or `verify` will name what is missing
-                self._register(name, ids, where)
-            self._where = where  # at once: other threads read meanwhile
-            for gone in set(self._open_packs) - names:
-                self._open_packs.pop(gone).close()
-
-    def _register(self, name: str, ids: Iterable[bytes], where: dict[bytes, str]) -> None:
-        if name not in self._open_packs:
-            self._open_packs[name] = Pack(f"{self.packs}/{name}", object_format=DEFAULT_OBJECT_FORMAT)
-        where.update(dict.fromkeys(ids, name))
-
-    # objects
-
-    def new_pack(self) -> PackWriter:
-        """A writer for the objects of one snapshot; see `publish`."""
-        return PackWriter(self.packs, self._where)
-
-    def publish(self, writer: PackWriter) -> None:
-        """Make what was written part of the store."""
-        pack = writer.publish()
-        if pack is not None:
-            with self._registering:
-                self._register(pack.name, writer.ids, self._where)
-            self.unsynced.add(pack.name)
-
-    def contains(self, oid: bytes) -> bool:
-        return oid in self._where
-
-    def ids(self) -> set[bytes]:
-        """Every object of the store."""
-        return set(self._where)
-
-    def pack_names(self) -> list[str]:
-        return sorted(self._open_packs)
-
-    def read(self, oid: bytes) -> tuple[int, bytes]:
-        """The kind and bytes of an object.
-
-        Raises:
-            MissingSnapshotError: it is missing or damaged.
-        """
-        try:
-            return self._read(oid)
-        except _ERRORS:
-            self.reload()  # another process may have put the packs together
-        try:
-            return self._read(oid)
-        except _ERRORS as error:
-            reason = "not in the store" if isinstance(error, KeyError) else f"damaged ({error})"
-            raise MissingSnapshotError(oid.hex(), f"the object is {reason}") from error
-
-    def _read(self, oid: bytes) -> tuple[int, bytes]:
-        kind, data = self._open_packs[self._where[oid]].get_raw(ObjectID(oid.hex().encode()))
-        return kind, data if isinstance(data, bytes) else b"".join(data)
-
-    def blob(self, oid: bytes) -> bytes:
-        """The bytes of a blob."""
-        return self._of_kind(oid, BLOB)
-
-    def tree(self, oid: bytes) -> list[TreeItem]:
-        """The entries of a tree."""
-        try:
-            return decode_tree(self._of_kind(oid, TREE))
-        except ValueError as error:
-            raise MissingSnapshotError(oid.hex(), str(error)) from error
-
-    def _of_kind(self, oid: bytes, kind: int) -> bytes:
-        found, data = self.read(oid)
-        if found != kind:
-            raise MissingSnapshotError(oid.hex(), "the object is of another kind")
-        return data
+            self._shallow = refs.read_shallow(self.git_dir)
+        super().reload()
 
     def directory(self, ids: DirectoryIds) -> StoredDirectory:
         """A directory of some snapshot."""
@@ -278,7 +183,7 @@ class SnapshotStore:
         kind, meta = self.read(ids.meta)
         try:
             meta, sidecar = (b"", meta) if kind == BLOB else (meta, self.blob(sidecar_id(meta)))
-            found = stored_directory(self._of_kind(ids.tree, TREE), meta, sidecar)
+            found = stored_directory(self.read_as(ids.tree, TREE), meta, sidecar)
         except ValueError as error:
             raise MissingSnapshotError(ids.meta.hex(), str(error)) from error
         if len(self._directories) >= 4096:
@@ -323,13 +228,10 @@ class SnapshotStore:
             MissingSnapshotError: it is missing or damaged.
         """
         try:
-            found = Commit.from_string(self._of_kind(oid, COMMIT))
-            return CommitLinks(
-                tree=bytes.fromhex(found.tree.decode()),
-                parents=tuple(bytes.fromhex(parent.decode()) for parent in found.parents),
-            )
-        except (KeyError, ValueError, AssertionError) as error:
+            found = decode_commit(self.read_as(oid, COMMIT))
+        except ValueError as error:
             raise MissingSnapshotError(oid.hex(), f"the commit is damaged ({error})") from error
+        return CommitLinks(tree=found.tree, parents=() if oid in self._shallow else found.parents)
 
     def commit(self, commit: CommitId) -> CommitInfo:
         """What a commit says.
@@ -340,20 +242,21 @@ class SnapshotStore:
         """
         if not _COMMIT_ID.fullmatch(commit):
             raise UsageError(f"{commit!r} is no snapshot id; one has 40 hexadecimal digits")
+        oid = bytes.fromhex(commit)
         try:
-            found = Commit.from_string(self._of_kind(bytes.fromhex(commit), COMMIT))
-            items = {item.name: item.oid for item in self.tree(bytes.fromhex(found.tree.decode()))}
+            found = decode_commit(self.read_as(oid, COMMIT))
+            items = {item.name: item.oid for item in self.tree(found.tree)}
             return CommitInfo(
                 commit=commit,
                 root=DirectoryIds(tree=items[b"files"], meta=items[b"meta"]),
                 policy=items[b"policy"],
-                parents=tuple(CommitId(parent.decode()) for parent in found.parents),
+                parents=() if oid in self._shallow else tuple(CommitId(one.hex()) for one in found.parents),
                 label=found.message.decode("utf-8", "replace").rstrip("\n"),
-                at=found.commit_time,
+                at=found.at,
             )
         except MissingSnapshotError as error:
             raise MissingSnapshotError(commit, error.reason) from error
-        except (KeyError, ValueError, AssertionError) as error:
+        except (KeyError, ValueError) as error:
             raise MissingSnapshotError(commit, "it was not made by this program") from error
 
     def is_ancestor(self, commit: CommitId, tip: CommitId) -> bool:
@@ -379,6 +282,11 @@ class SnapshotStore:
     def set_ref(self, name: str, commit: CommitId, *, durable: bool = False) -> None:
         """Make a ref name a commit."""
         refs.write_ref(self.git_dir, name, commit, durable=durable)
+
+    def set_shallow(self, commits: Iterable[bytes]) -> None:
+        """Let these commits count as having no predecessors, since those were lost."""
+        refs.write_shallow(self.git_dir, commits)
+        self._shallow = refs.read_shallow(self.git_dir)
 
     def delete_ref(self, name: str) -> None:
         """Forget a ref; its snapshots may be dropped by the next gc. An absent ref is no error."""
@@ -420,8 +328,3 @@ class SnapshotStore:
 def _let_go(handle: int) -> None:
     flock(handle, LOCK_UN)  # a child that was forked meanwhile has the descriptor as well
     os.close(handle)
-
-
-def _close_all(packs: dict[str, Pack]) -> None:
-    while packs:
-        packs.popitem()[1].close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock, RLock
@@ -20,7 +20,7 @@ from agentrewind.workspace.open_path import OPEN_DIRECTORY
 from agentrewind.workspace.plan import Refused
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.policy_text import encode_policy
-from agentrewind.workspace.power import recover, sync
+from agentrewind.workspace.power import losses, recover, regain, sync
 from agentrewind.workspace.refresh import Refresher, Tally
 from agentrewind.workspace.repositories import lost_commits
 from agentrewind.workspace.restore import RestoreReport, carry_out, make_plan
@@ -216,6 +216,22 @@ class Workspace:
             self._store.commit(commit)
             self._sync()
             self._store.set_ref(ref, commit, durable=True)
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """What power failures took from the store, in words, until gc clears it away."""
+        return tuple(losses(self._store))
+
+    def holds(self, commit: CommitId) -> bool:
+        """Whether a snapshot is in the store; `whole` tells whether all of it is."""
+        return self._store.contains(bytes.fromhex(commit))
+
+    def whole(self, commits: Iterable[CommitId]) -> frozenset[CommitId]:
+        """Which of these snapshots, given newest first, can be brought back; refs keep them from here on."""
+        with self._writing():
+            found = regain(self._store, self._ref, commits)
+            self._tip, self._history = self._store.ref(self._ref), set()
+            return found
 
     def close(self) -> None:
         """Release what is held; the workspace may not be used afterwards."""

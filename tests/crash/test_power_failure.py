@@ -13,9 +13,10 @@ from agentrewind.records import CommitId
 from agentrewind.workspace import maintenance
 from agentrewind.workspace.maintenance import collect
 from agentrewind.workspace.power import BOOT, losses
+from agentrewind.workspace.refs import write_synced
 from agentrewind.workspace.restore import restore_into
 from agentrewind.workspace.soundness import verify
-from tests.workspace.disk import Fact, Worker, differences, manifest
+from tests.workspace.disk import Fact, Worker, differences, git, manifest
 from tests.workspace.stage import Stage, staged
 
 REF = "refs/runs/test"
@@ -112,3 +113,34 @@ def test_a_start_of_the_machine_alone_loses_nothing(tmp_path: Path) -> None:
         assert stage.store.ref(REF) == taken[-1][0]
         assert stage.workspace.snapshot(label="same").commit == taken[-1][0]
         assert verify(stage.store) == []
+
+
+def test_a_hole_in_the_history_ends_it_and_what_is_whole_stays(tmp_path: Path) -> None:
+    """One file written anew each time: a later snapshot needs nothing of an earlier one."""
+    taken: Taken = []
+    packs: list[set[str]] = [set()]
+    with staged(tmp_path) as stage:
+        for number in range(5):
+            (stage.root / "file").write_text(f"{number}" * (number + 1))
+            taken.append((CommitId(stage.take()), manifest(stage.root)))
+            packs.append(set(stage.store.pack_names()))
+            if number == 1:
+                stage.workspace.catch_up()
+    git_dir = tmp_path / "store.git"
+    write_synced(git_dir, REF, taken[1][0])
+    (lost,) = packs[4] - packs[3]
+    for suffix in (".pack", ".idx"):
+        (git_dir / "objects" / "pack" / f"{lost}{suffix}").unlink()
+    (git_dir / BOOT).write_text("an earlier start\n")
+    with staged(tmp_path) as stage:
+        (told,) = stage.workspace.recovered
+        assert taken[4][0] in told
+        assert stage.store.ref(REF) == taken[4][0]
+        known = [commit for commit, _ in reversed(taken)]
+        assert stage.workspace.whole(known) == set(known) - {taken[3][0]}
+        collect(stage.store)
+        assert verify(stage.store) == []
+        for number in (0, 1, 2, 4):
+            restore_into(stage.store, taken[number][0], tmp_path / f"copy-{number}")
+            assert differences(manifest(tmp_path / f"copy-{number}"), taken[number][1]) == []
+        assert git(git_dir, "rev-list", "--count", REF).strip() == "1"
