@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from agentrewind.records import Node, RecordUid, SnapshotTaken, WorkspaceSpan
+from agentrewind.records import Node, Note, RecordUid, SnapshotTaken, WorkspaceSpan
+
+LOST = "lost"
+"""Topic of the notes on `nodes` whose snapshots the store has lost."""
+
+
+def lost_nodes(notes: Iterable[Note]) -> frozenset[RecordUid]:
+    """The nodes that are no checkpoints any more."""
+    listed = [note.data.get("nodes") for note in notes if note.topic == LOST]
+    return frozenset(RecordUid(str(uid)) for nodes in listed if isinstance(nodes, list) for uid in nodes)
 
 
 def fold_snapshots(nodes: Mapping[RecordUid, Node], events: Iterable[SnapshotTaken]) -> dict[RecordUid, Node]:

@@ -18,6 +18,7 @@ from agentrewind.graph_steps import TOPIC as GRAPH
 from agentrewind.graph_steps import GraphSteps
 from agentrewind.identity import Conversations
 from agentrewind.layer import Layer
+from agentrewind.lost_snapshots import account_for_losses
 from agentrewind.nested import KEY_NAME, CodeRuns, Sealed, code_notes
 from agentrewind.options import Ablation, RunOptions
 from agentrewind.path_notes import notes_on_path
@@ -123,6 +124,8 @@ def live_layer(
         run.writer(timeline.head) as writer,
     ):
         uids = _Uids(timeline.next_uid())
+        accounted = account_for_losses(timeline, point, files, run_id=run.run_id, clock=clock)
+        point = accounted.point
         recorder = Recorder(
             journal=writer,
             snapshots=files,
@@ -138,10 +141,10 @@ def live_layer(
         recorder.expect_nothing_of(node.record_uid for node in point.prefix if isinstance(node, LlmNode))
         if not point.fresh:
             recorder.write(Resumed(at=clock.now(), detail=point.mode.value))
-
-        for text in files.recovered:
-            recorder.write(Note(topic="store", text=text, at=clock.now()))
-            warn(text)
+        for record in (*_recovered(files, clock), *accounted.records):
+            recorder.write(record)
+            if isinstance(record, Note):
+                warn(record.text)
         backups = _backups(place, options, clock, environment or {})
         external = External(
             home=run.directory.parent.parent,
@@ -206,6 +209,10 @@ def live_layer(
             finally:
                 if backups is not None:
                     backups.store.close()
+
+
+def _recovered(files: Workspace, clock: Clock) -> Iterator[Note]:
+    return (Note(topic="store", text=text, at=clock.now()) for text in files.recovered)
 
 
 def _backups(

@@ -19,9 +19,10 @@ from agentrewind.backup.places import has_backups
 from agentrewind.backup.rewinding import External
 from agentrewind.clock import Clock
 from agentrewind.durable import storage_error
-from agentrewind.errors import DamagedError
+from agentrewind.errors import DamagedError, MissingSnapshotError
 from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, claimant
 from agentrewind.launch import claim_path, compose
+from agentrewind.lost_snapshots import newest_checkpoint
 from agentrewind.opening import Place, opened_workspace
 from agentrewind.options import RunOptions
 from agentrewind.outcome import RunResult, exit_code_of, no_room, summarise
@@ -221,7 +222,7 @@ class Supervisor:
             return
         refuse_gaps(timeline)
         with opened_workspace(self._place, timeline, clock=self._clock) as files:
-            Rewinding(
+            rewinding = Rewinding(
                 run=self._run,
                 timeline=timeline,
                 asked=asked,
@@ -230,7 +231,20 @@ class Supervisor:
                 make_quiet=self._make_quiet,
                 clock=self._clock,
                 external=self._external(),
-            ).perform()
+            )
+            try:
+                rewinding.perform()
+            except MissingSnapshotError as error:
+                kept = newest_checkpoint(timeline, files)
+                raise DamagedError(
+                    f"the rewind to {asked.target} cannot be carried out: {error}; "
+                    + (
+                        f"`agentrewind fork {self._run.run_id} {kept}` goes on in a copy from the newest "
+                        "checkpoint that is whole"
+                        if kept
+                        else "no checkpoint is whole"
+                    )
+                ) from error
 
     def _external(self) -> External | None:
         home = self._run.directory.parent.parent

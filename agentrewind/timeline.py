@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from agentrewind.errors import DamagedError, UnknownNodeError
-from agentrewind.fold import fold_snapshots, partial_before
+from agentrewind.fold import fold_snapshots, lost_nodes, partial_before
 from agentrewind.journal import SegmentRead
 from agentrewind.lineage import (
     Segment,
@@ -33,6 +33,7 @@ from agentrewind.records import (
     JsonObject,
     LlmNode,
     Node,
+    Note,
     Record,
     RecordUid,
     Resumed,
@@ -181,7 +182,9 @@ class Timeline:
     def is_checkpoint(self, uid: RecordUid) -> bool:
         """Whether the node is an LLM call with a whole snapshot of every workspace before it."""
         node = self._recorded.get(uid)
-        return isinstance(node, LlmNode) and not partial_before(node, self._snapshots.get(uid, ()))
+        if not isinstance(node, LlmNode) or uid in self._lost:
+            return False
+        return not partial_before(node, self._snapshots.get(uid, ()))
 
     def started_unfinished(self, segment: int | None = None) -> tuple[Started, ...]:
         """The calls that a segment began and of which it holds no end, each with its last attempt."""
@@ -252,6 +255,10 @@ class Timeline:
         return uid_of(1 + max((uid_number(uid) or 0 for uid in used), default=0))
 
     # --- within ---
+
+    @cached_property
+    def _lost(self) -> frozenset[RecordUid]:
+        return lost_nodes(self._every(Note))
 
     @cached_property
     def _on_path(self) -> frozenset[RecordUid]:
