@@ -1,8 +1,8 @@
 """Makes room in a store of runs: drops what no kept run names, and, if told so, whole old runs.
 
-A run goes by rename first, its snapshots' refs after it, the objects last: a kill in between leaves leftovers
-that the next collection sweeps, never a run without its snapshots. Workspaces where somebody is at work, in a
-fork's copy as well, are left alone.
+A run goes by rename first, its snapshots' refs after it, the objects and its backups last: a kill in between
+leaves leftovers that the next collection sweeps, never a run without its snapshots or backups. Workspaces
+where somebody is at work, in a fork's copy as well, are left alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentrewind.backup.collecting import DroppedBackups, Limits, collect_backups, foresee_backups
+from agentrewind.backup.sizes import backup_sizes
+from agentrewind.clock import Clock
 from agentrewind.errors import DamagedError
 from agentrewind.records import MAIN_WORKSPACE, JsonObject
 from agentrewind.run_files import COPY
@@ -27,11 +30,20 @@ ENDED = ("accepted", "rejected")
 
 _REFS = "refs/agentrewind/"
 _GOING = ".going-"
+_NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What was done. `busy` names folders of workspaces that were left alone; sizes are bytes in all."""
+    """What was done, or would be.
+
+    Attributes:
+        size_before: bytes of runs, snapshots and the backups of runs; `size_after` is 0 in a forecast.
+        runs_dropped: in a forecast the ended runs, oldest first, of which as many go as the budget needs.
+        backups: those that went; `hook_bytes` are taken by those of no run, which no budget of runs counts.
+        busy: folders of workspaces that were left alone.
+        forecast: nothing was done.
+    """
 
     size_before: int
     size_after: int
@@ -40,6 +52,9 @@ class Collected:
     swept: tuple[str, ...]
     busy: tuple[str, ...]
     within_budget: bool
+    backups: DroppedBackups
+    hook_bytes: int
+    forecast: bool = False
 
     def to_json(self) -> JsonObject:
         """As `gc --json` prints it."""
@@ -51,30 +66,41 @@ class Collected:
             "swept": list(self.swept),
             "busy": list(self.busy),
             "within_budget": self.within_budget,
+            "backups_dropped": [*self.backups.to_json()],
+            "backups_busy": self.backups.busy,
+            "backup_bytes_freed": self.backups.bytes,
+            "hook_backup_bytes": self.hook_bytes,
+            "dry_run": self.forecast,
         }
 
 
-def collect_all(home: Path, *, budget: int | None = None) -> Collected:
+def collect_all(
+    home: Path, *, clock: Clock, budget: int | None = None, limits: Limits = _NO_LIMITS
+) -> Collected:
     """Drop what no run names; with a budget also the oldest ended runs until the rest fits into it.
 
-    The newest run of each workspace stays, and every run that could still be resumed.
+    The newest run of each workspace stays, and every run that could still be resumed. Backups go with their
+    runs; those of no run stay within their own limits.
 
     Raises:
         MissingSnapshotError: a store is damaged; nothing was dropped from it.
+        DamagedError: the backup log cannot be read; no backup was dropped.
         StorageError: the store cannot be written.
     """
-    before = total_size(home)
+    before = total_size(home, clock=clock)
     swept = [path.name for path in _sweep(home)]
     dropped, objects, busy = [], 0, set[str]()
     objects += _collect_stores(home, busy)
+    backups = collect_backups(home, limits, clock=clock)
     for run in _droppable(home) if budget is not None else ():
         assert budget is not None
-        if total_size(home) <= budget:
+        if total_size(home, clock=clock) <= budget:
             break
         if _drop(home, run, busy):
             dropped.append(str(run.run_id))
             objects += _collect_stores(home, busy)
-    after = total_size(home)
+            backups += collect_backups(home, limits, clock=clock)
+    after = total_size(home, clock=clock)
     return Collected(
         size_before=before,
         size_after=after,
@@ -83,17 +109,43 @@ def collect_all(home: Path, *, budget: int | None = None) -> Collected:
         swept=tuple(swept),
         busy=tuple(sorted(busy)),
         within_budget=budget is None or after <= budget,
+        backups=backups,
+        hook_bytes=backup_sizes(home, clock=clock).of_hooks,
     )
 
 
-def total_size(home: Path) -> int:
-    """Bytes of all runs and all snapshots."""
-    return sum(store_size(home / name) for name in ("runs", "workspaces") if (home / name).is_dir())
+def foresee(home: Path, *, clock: Clock, budget: int | None = None, limits: Limits = _NO_LIMITS) -> Collected:
+    """What `collect_all` would do, as far as it can be told without doing it: not what the objects free."""
+    size = total_size(home, clock=clock)
+    over = budget is not None and size > budget
+    runs = tuple(str(run.run_id) for run in _droppable(home)) if over else ()
+    return Collected(
+        size_before=size,
+        size_after=0,
+        runs_dropped=runs,
+        objects_dropped=0,
+        swept=tuple(path.name for path in _leftovers(home)),
+        busy=(),
+        within_budget=not over or bool(runs),
+        backups=foresee_backups(home, limits, clock=clock, without=runs),
+        hook_bytes=backup_sizes(home, clock=clock).of_hooks,
+        forecast=True,
+    )
+
+
+def total_size(home: Path, *, clock: Clock) -> int:
+    """Bytes of all runs, all snapshots, and the payloads that runs' backups name."""
+    files = sum(store_size(home / name) for name in ("runs", "workspaces") if (home / name).is_dir())
+    return files + backup_sizes(home, clock=clock).of_runs
+
+
+def _leftovers(home: Path) -> list[Path]:
+    """Runs that were on their way out when a collection was killed."""
+    return sorted((home / "runs").glob(f"{_GOING}*"))
 
 
 def _sweep(home: Path) -> Iterator[Path]:
-    """Runs that were on their way out when a collection was killed."""
-    for path in sorted((home / "runs").glob(f"{_GOING}*")):
+    for path in _leftovers(home):
         shutil.rmtree(path)
         yield path
 

@@ -90,6 +90,10 @@ class Backups:
         decision = self.decide(call, self.context)
         if self._passes(call, decision):
             return Guarded()
+        with self.store.in_use():
+            return self._guard(call, decision, node)
+
+    def _guard(self, call: ToolCall, decision: Decision, node: str | None) -> Guarded:
         at = self.clock.now()
         try:
             covered = self._preserve(call, decision)

@@ -1,4 +1,7 @@
-"""The backup log: one file of sealed lines that any number of runs and hooks append to, one at a time."""
+"""The backup log: one file of sealed lines that any number of runs and hooks append to, one at a time.
+
+Lines are never changed. Dropping entries puts another file in its place, whose first line differs.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import fcntl
 import os
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +17,10 @@ from pathlib import Path
 from agentrewind.backup.entries import Entry, Line, fold_in, last_call
 from agentrewind.backup.entry_lines import FORMAT, read_line, write_line
 from agentrewind.clock import Clock
-from agentrewind.durable import make_directory, storage_error, sync_directory
+from agentrewind.durable import make_directory, storage_error, sync_directory, write_file
 from agentrewind.errors import DamagedError, StorageError, UnsupportedFormatError, UsageError
 from agentrewind.jsonform import dump_plain, from_plain, to_plain
-from agentrewind.records import JsonObject
+from agentrewind.records import Json, JsonObject
 from agentrewind.sealed_line import check_seal, seal, unseal
 
 _NAME = "log.jsonl"
@@ -36,6 +39,7 @@ class LogRead:
 class _Known:
     """What was read of the log so far; whole lines are never changed any more."""
 
+    first: bytes = b""
     offset: int = 0
     number: int = 0
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -51,6 +55,7 @@ class _Known:
             except DamagedError as error:
                 line = None
                 self.damages.append(f"line {self.number + 1} of {path}: {error}")
+            self.first = self.first or raw
             self.number += 1
             self.offset += len(raw)
             if line is not None:
@@ -81,9 +86,7 @@ class BackupLog:
             with self._locked() as file:
                 size = _whole(file)
                 if size == 0:
-                    data = (
-                        _encode({"kind": "header", "format": FORMAT, "created_at": self._clock.now()}) + data
-                    )
+                    data = _header(self._clock) + data
                 written = os.pwrite(file, data, size)
                 if written != len(data):
                     os.ftruncate(file, size)
@@ -100,7 +103,8 @@ class BackupLog:
     def _read_on(self) -> LogRead:
         try:
             with self._path.open("rb") as file:
-                if os.fstat(file.fileno()).st_size < self._known.offset:
+                first = file.read(len(self._known.first))
+                if first != self._known.first or os.fstat(file.fileno()).st_size < self._known.offset:
                     self._known = _Known()  # another file stands in its place
                 file.seek(self._known.offset)
                 data = file.read()
@@ -111,6 +115,26 @@ class BackupLog:
             raise DamagedError(f"{self._path} cannot be read: {error.strerror or error}") from error
         self._known.take(data[: data.rfind(b"\n") + 1], str(self._path))
         return LogRead(entries=dict(self._known.entries), damages=tuple(self._known.damages))
+
+    def drop(self, choose: Callable[[Mapping[str, Entry]], Collection[str]]) -> bytes:
+        """Take out the entries that `choose` names, at once or not at all, durable on return.
+
+        Nobody appends while it chooses. All other lines stay as they are, damaged ones too; returns their
+        bytes. Raises StorageError, or DamagedError where the file cannot be read.
+        """
+        if not self._path.exists():
+            return b""
+        with self._locked() as file:
+            for half in self._directory.glob(f".{_NAME}.*.tmp"):
+                half.unlink()  # of one that died here
+            data = os.pread(file, _whole(file), 0)
+            gone = choose(self.read().entries)
+            if not gone:
+                return data
+            kept = b"".join(line for line in data.splitlines(keepends=True) if _stays(line, gone))
+            # a reader knows by the first line that what it has read no longer stands there
+            write_file(self._path, _header(self._clock, rewritten=secrets.token_hex(8)) + kept)
+            return kept
 
     def entry(self, name: str) -> Entry:
         """The entry of this id, of a unique beginning of one, or the newest one of the last call for `last`.
@@ -150,6 +174,10 @@ class BackupLog:
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
+            while not _stands_at(self._path, file):
+                os.close(file)  # entries were dropped meanwhile: the log is another file by now
+                file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fcntl.flock(file, fcntl.LOCK_EX)
             if new:
                 sync_directory(self._directory)
             yield file
@@ -157,8 +185,26 @@ class BackupLog:
             os.close(file)
 
 
-def _header(clock: Clock) -> bytes:
-    return _encode({"kind": "header", "format": FORMAT, "created_at": clock.now()})
+def _header(clock: Clock, **more: Json) -> bytes:
+    return _encode({"kind": "header", "format": FORMAT, "created_at": clock.now(), **more})
+
+
+def _stays(raw: bytes, gone: Collection[str]) -> bool:
+    """Whether a line is none of the header and of those about these entries; a damaged one stays."""
+    try:
+        line = _decode(raw, first=False)
+    except DamagedError:
+        return True
+    if line is None:  # the header, or of a kind that only a later version knows
+        return unseal(raw).get("kind") != "header"
+    return line.id not in gone
+
+
+def _stands_at(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
 
 
 def _encode(raw: JsonObject) -> bytes:

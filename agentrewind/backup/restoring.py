@@ -23,7 +23,7 @@ from agentrewind.backup.log import BackupLog, newest_first
 from agentrewind.backup.store import BackupStore
 from agentrewind.backup.values import Context, Tier
 from agentrewind.clock import Clock
-from agentrewind.errors import AgentRewindError
+from agentrewind.errors import AgentRewindError, UsageError
 from agentrewind.records import JsonObject
 
 
@@ -82,10 +82,13 @@ class Restoring:
 
         `by` names the occasion: what was begun under this name is never begun again, and an entry whose
         restore was interrupted is reported as unknown. With `force` also where the state changed since the
-        call; what is there is preserved first either way.
+        call; what is there is preserved first either way. Raises UsageError where one is not in the log.
         """
-        entries = self.log.read().entries
-        chosen = newest_first([entries[each] for each in dict.fromkeys(ids)], list(entries))
+        with self.store.in_use():
+            return self._restore_all(ids, by=by, force=force)
+
+    def _restore_all(self, ids: Sequence[str], *, by: str, force: bool) -> list[Result]:
+        chosen = self._chosen(ids)
         results: list[Result] = []
         for _, group in groupby(chosen, key=lambda entry: entry.occasion):
             # of one call all are compared before any is touched: one may lie within another
@@ -98,9 +101,7 @@ class Restoring:
 
     def plan(self, ids: Sequence[str]) -> list[tuple[Entry, tuple[str, ...]]]:
         """What `restore` would do, newest first, without doing it."""
-        entries = self.log.read().entries
-        chosen = newest_first([entries[each] for each in dict.fromkeys(ids)], list(entries))
-        return [(entry, self._plan(entry)) for entry in chosen]
+        return [(entry, self._plan(entry)) for entry in self._chosen(ids)]
 
     def conflict(self, entry: Entry) -> str | None:
         """Why bringing the entry back would lose something newer; None where it would not."""
@@ -127,6 +128,13 @@ class Restoring:
             home=Path(entry.home),
             workspace=self.workspace,
         )
+
+    def _chosen(self, ids: Sequence[str]) -> list[Entry]:
+        entries = self.log.read().entries
+        for each in ids:
+            if each not in entries:
+                raise UsageError(f"no backup is called {each!r} any more; a collection may have dropped it")
+        return newest_first([entries[each] for each in dict.fromkeys(ids)], list(entries))
 
     def _conflict(self, entry: Entry) -> str | None:
         try:

@@ -9,14 +9,15 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 from agentrewind.backup.kind import CaptureError
+from agentrewind.backup.store_lock import at_work
 from agentrewind.blobs import Blobs
 from agentrewind.durable import make_directory, storage_error, sync_directory
 from agentrewind.errors import DamagedError
@@ -34,7 +35,8 @@ _ONE_BY_ONE = 8
 class BackupStore:
     """The payloads of all backups of one home; any number of processes may use it at once.
 
-    What `put` and `put_file` name is readable at once, and durable after `settle`.
+    What `put` and `put_file` name is readable at once, and durable after `settle`. It is kept while its user
+    is `in_use`, and from then on as long as an entry of the log names it.
 
     Attributes:
         directory: where everything about backups is kept, readable by its owner only.
@@ -49,6 +51,13 @@ class BackupStore:
         self._links = directory / "links"
         self._linked = False
         self._made = False
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """From the first payload until the entry that names it is in the log; for a restore as well."""
+        with at_work(self.directory):
+            self._blobs = Blobs(self._payloads)  # what it knows may have been dropped since
+            yield
 
     def put(self, data: bytes) -> str:
         """The name of these bytes, which are durable on return. Raises StorageError."""
@@ -168,6 +177,39 @@ class BackupStore:
         make_directory(self._payloads)
         return shutil.disk_usage(self._payloads).free
 
+    def size(self, name: str) -> int:
+        """Bytes on the disk of a payload; 0 where it is missing."""
+        try:
+            return self._place(name).lstat().st_size
+        except OSError:
+            return 0
+
+    def sweep(self, named: Collection[str]) -> int:
+        """Remove all payloads but these, and what killed processes left; returns the bytes of them.
+
+        Only for whoever is alone in the store. Raises StorageError.
+        """
+        freed = 0
+        for path in self._unnamed(named):
+            freed += path.lstat().st_size
+            try:
+                path.unlink()
+            except OSError as error:
+                raise storage_error("remove", path, error) from error
+        shutil.rmtree(self.directory / "scratch", ignore_errors=True)
+        return freed
+
+    def _unnamed(self, named: Collection[str]) -> Iterator[Path]:
+        kept = {self._place(name) for name in named}
+        for directory in (self._payloads, self._links):
+            if directory.is_dir():
+                yield from (path for path in sorted(directory.iterdir()) if path not in kept)
+
+    def _place(self, name: str) -> Path:
+        if name.startswith(_LINK):
+            return self._links / name.removeprefix(_LINK)
+        return self._payloads / name.removeprefix("sha256:")
+
     def close(self) -> None:
         """Make durable what was put, and remove the scratch directories."""
         self.settle()
@@ -254,7 +296,10 @@ def _cloned(copy: int, source: int) -> bool:
 
 
 def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return  # of a backup that failed, and dropped since: no entry names it
     try:
         os.fsync(handle)
     finally:

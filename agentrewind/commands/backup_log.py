@@ -12,8 +12,11 @@ from agentrewind.display_text import file_name, shorten
 from agentrewind.errors import DamagedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from agentrewind.backup.entries import Entry
     from agentrewind.backup.log import BackupLog
+    from agentrewind.backup.store import BackupStore
 
 _STYLES = {"restored": "good", "partly": "note", "unknown": "bad", "failed": "bad", "not covered": "note"}
 
@@ -93,18 +96,13 @@ def verify(context: click.Context, *, as_json: bool) -> None:
 
     session = context.find_object(Session)
     assert session is not None
-    found = open_log(session).read()
-    problems = list(found.damages)
-    uses: dict[str, list[str]] = {}
-    for entry in found.entries.values():
-        for name in entry.captured.blobs if entry.captured else ():
-            uses.setdefault(name, []).append(f"{entry.id} ({entry.name})")
-    with BackupStore(directory_of(session.home)) as store:
-        for name, users in uses.items():
-            try:
-                store.check(name)
-            except DamagedError as error:
-                problems += [f"{user}: {error}" for user in users]
+    with BackupStore(directory_of(session.home)) as store, store.in_use():
+        found = open_log(session).read()
+        uses: dict[str, list[str]] = {}
+        for entry in found.entries.values():
+            for name in entry.captured.blobs if entry.captured else ():
+                uses.setdefault(name, []).append(f"{entry.id} ({entry.name})")
+        problems = [*found.damages, *_unsound(store, uses)]
     if as_json:
         emit({"entries": len(found.entries), "payloads": len(uses), "problems": list(problems)})
     else:
@@ -113,6 +111,14 @@ def verify(context: click.Context, *, as_json: bool) -> None:
         say(f"{len(found.entries)} entries, {len(uses)} payloads, {len(problems)} problems")
     if problems:
         context.exit(DamagedError.exit_code)
+
+
+def _unsound(store: BackupStore, uses: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for name, users in uses.items():
+        try:
+            store.check(name)
+        except DamagedError as error:
+            yield from (f"{user}: {error}" for user in users)
 
 
 def open_log(session: Session) -> BackupLog:

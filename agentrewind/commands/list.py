@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -40,7 +40,8 @@ def list_runs(session: Session, /, *, as_json: bool, **wanted: Any) -> None:
 
     runs = RunStore(session.home).runs()
     fits = _filter(session, wanted)
-    rows = [row for run in runs if fits(row := row_of(session.home, run))]
+    backups = _backup_sizes(session)
+    rows = [row for run in runs if fits(row := row_of(session.home, run, backups.get(str(run.run_id), 0)))]
     if as_json:
         emit([asdict(row) for row in rows])
         return
@@ -68,13 +69,14 @@ class Row:
     tokens_out: int | None = None
     cost: float | None = None
     bytes: int
+    backup_bytes: int = 0
     created_at: str
     workspace: str | None = None
     damages: int = 0
     detail: str | None = None
 
 
-def row_of(home: Path, run: Run) -> Row:
+def row_of(home: Path, run: Run, backup_bytes: int = 0) -> Row:
     """How the run stands now; damage is told, not raised."""
     from agentrewind.agent_name import agent_of, models_of
     from agentrewind.commands.alive import is_running
@@ -83,7 +85,9 @@ def row_of(home: Path, run: Run) -> Row:
     from agentrewind.rewind.conduct import count_rewinds
     from agentrewind.usage import usage_of
 
-    row = Row(run_id=run.run_id, bytes=run.size_bytes(), created_at=run.created_at())
+    row = Row(
+        run_id=run.run_id, bytes=run.size_bytes(), backup_bytes=backup_bytes, created_at=run.created_at()
+    )
     try:
         timeline = run.timeline()
         header = timeline.header
@@ -107,6 +111,22 @@ def row_of(home: Path, run: Run) -> Row:
         damages=len(timeline.damages),
         detail=finished.detail if finished else None,
     )
+
+
+def _backup_sizes(session: Session) -> Mapping[str, int]:
+    """What the backups of each run take; nothing is known where their log cannot be read, which is said."""
+    from agentrewind.backup.places import has_backups
+    from agentrewind.errors import DamagedError
+
+    if not has_backups(session.home):
+        return {}
+    from agentrewind.backup.sizes import backup_sizes
+
+    try:
+        return backup_sizes(session.home, clock=session.clock).of_run
+    except DamagedError as error:
+        click.echo(f"warning: the sizes of backups are not known: {error}", err=True)
+        return {}
 
 
 def _filter(session: Session, wanted: dict[str, Any]) -> Callable[[Row], bool]:
@@ -133,7 +153,7 @@ def _tell(rows: list[Row], now: str) -> None:
     width = max(24, 2 + max(len(row.run_id) for row in rows))
     say(
         f"{'run':<{width}}{'state':<13}{'nodes':>6}{'rewinds':>9}{'tokens in/out':>15}{'cost':>9}"
-        f"{'size':>10}{'age':>9}  harness, model, workspace",
+        f"{'size':>10}{'backups':>10}{'age':>9}  harness, model, workspace",
         style="faint",
     )
     for row in rows:
@@ -145,12 +165,16 @@ def _line(row: Row, width: int, now: str) -> str:
     cost = "–" if row.cost is None else f"${row.cost:.4f}"
     line = (
         f"{row.run_id:<{width}}{row.state:<13}{row.nodes:>6}{row.rewinds:>9}{tokens:>15}{cost:>9}"
-        f"{size(row.bytes):>10}{age(row.created_at, now):>9}"
+        f"{size(row.bytes):>10}{_backups(row):>10}{age(row.created_at, now):>9}"
     )
     if row.state == "damaged":
         return f"{line}  {one_line(row.detail or '')}"
     what = f"{row.agent}, {row.model or 'no model yet'}, {row.workspace}"
     return f"{line}  {one_line(what)}"
+
+
+def _backups(row: Row) -> str:
+    return size(row.backup_bytes) if row.backup_bytes else "–"
 
 
 def age(since: str, now: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from agentrewind.clock import SystemClock
 from agentrewind.collecting import collect_all
 from agentrewind.records import ForkPoint, LlmNode, RecordUid, RewindAsked, RunId
 from agentrewind.run_store import Run, RunStore
@@ -183,7 +184,7 @@ def test_forks_work_beside_each_other_and_beside_the_original(desk: Desk, waitin
         with WorkspaceLock.acquire(desk.home, desk.workspace, owner={"run": waiting}):
             assert [row["state"] for row in desk.json("list")] == ["running"] * 3
         # nothing is collected under a fork, and its own copy is locked
-        assert len(collect_all(desk.home, budget=0).busy) == 1
+        assert len(collect_all(desk.home, clock=SystemClock(), budget=0).busy) == 1
         fork = desk.json("list")[0]["run_id"]
         refused = desk.json("restore", fork, "rec_000001", "--in-place", code=5)["error"]["message"]
         assert f"in use by run {fork}" in refused
@@ -191,7 +192,7 @@ def test_forks_work_beside_each_other_and_beside_the_original(desk: Desk, waitin
     assert [(copy / "end.txt").exists() for copy in copies] == [True, True]
     assert not (desk.workspace / "end.txt").exists()
     assert desk.json("verify")["sound"]
-    assert collect_all(desk.home).busy == ()
+    assert collect_all(desk.home, clock=SystemClock()).busy == ()
 
 
 def test_of_two_in_place_the_second_is_refused(desk: Desk, waiting: str) -> None:

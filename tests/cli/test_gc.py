@@ -31,6 +31,8 @@ from agentrewind.workspace.roots import workspace_directory
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.tracker import Workspace
 
+CLOCK = SystemClock()
+
 
 class Shop:
     """A store with runs of one workspace, each with a snapshot of a big file of its own."""
@@ -68,7 +70,7 @@ class Shop:
             store=SnapshotStore.open(self.git_dir),
             policy=Policy.default(),
             ref=f"refs/agentrewind/{name}/segment-0000",
-            clock=SystemClock(),
+            clock=CLOCK,
         )
         self.commits[name] = workspace.snapshot(label=name).commit
         workspace.close()
@@ -91,7 +93,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def test_without_a_budget_every_run_keeps_its_snapshots(shop: Shop, tmp_path: Path) -> None:
-    done = collect_all(shop.home)
+    done = collect_all(shop.home, clock=CLOCK)
     assert (done.runs_dropped, done.busy, done.within_budget) == ((), (), True)
     assert shop.names == {"a", "b", "c", "d"}
     for name in shop.names:
@@ -99,11 +101,11 @@ def test_without_a_budget_every_run_keeps_its_snapshots(shop: Shop, tmp_path: Pa
 
 
 def test_a_budget_drops_the_oldest_ended_runs_only(shop: Shop, tmp_path: Path) -> None:
-    before = total_size(shop.home)
-    done = collect_all(shop.home, budget=before - 150_000)
+    before = total_size(shop.home, clock=CLOCK)
+    done = collect_all(shop.home, clock=CLOCK, budget=before - 150_000)
     assert done.runs_dropped == ("a",)
     assert done.size_after <= before - 150_000
-    done = collect_all(shop.home, budget=0)
+    done = collect_all(shop.home, clock=CLOCK, budget=0)
     assert done.runs_dropped == ("c",), "b could be resumed, d is the newest"
     assert not done.within_budget
     assert shop.names == {"b", "d"}
@@ -115,20 +117,20 @@ def test_snapshots_of_runs_that_are_gone_are_dropped(shop: Shop, tmp_path: Path)
     for path in (shop.home / "runs" / "a").iterdir():
         path.unlink()
     (shop.home / "runs" / "a").rmdir()
-    before = total_size(shop.home)
-    done = collect_all(shop.home)
+    before = total_size(shop.home, clock=CLOCK)
+    done = collect_all(shop.home, clock=CLOCK)
     assert done.objects_dropped > 0
     assert before - done.size_after > 150_000
     assert shop.restores("b", tmp_path / "b")
 
 
 def test_a_workspace_where_a_run_is_at_work_is_left_alone(shop: Shop) -> None:
-    before = total_size(shop.home)
+    before = total_size(shop.home, clock=CLOCK)
     with WorkspaceLock.acquire(shop.home, shop.root, owner={"run": "d"}):
-        done = collect_all(shop.home, budget=0)
+        done = collect_all(shop.home, clock=CLOCK, budget=0)
     assert done.busy == (shop.git_dir.parent.name,)
     assert done.runs_dropped == ()
-    assert abs(total_size(shop.home) - before) < 1000
+    assert abs(total_size(shop.home, clock=CLOCK) - before) < 1000
 
 
 @pytest.mark.parametrize("stop", ["rename", "rmtree", "delete_ref", "collect"])
@@ -153,12 +155,13 @@ def test_a_kill_anywhere_is_swept_by_the_next(shop: Shop, tmp_path: Path, stop: 
         "        count.append(1)\n"
         "        return die() if len(count) > 1 else again(store)\n"
         "    c.collect = second\n"
-        "c.collect_all(Path(sys.argv[1]), budget=0)\n"
+        "from agentrewind.clock import SystemClock\n"
+        "c.collect_all(Path(sys.argv[1]), clock=SystemClock(), budget=0)\n"
     )
     killed = subprocess.run([sys.executable, "-c", program, str(shop.home)], check=False)
     assert killed.returncode == -9
     assert {"b", "d"} <= shop.names
-    collect_all(shop.home, budget=0)
+    collect_all(shop.home, clock=CLOCK, budget=0)
     assert shop.names == {"b", "d"}
     assert list((shop.home / "runs").glob(".going-*")) == []
     for name in shop.names:
@@ -169,10 +172,10 @@ def test_a_kill_anywhere_is_swept_by_the_next(shop: Shop, tmp_path: Path, stop: 
     ("text", "value"), [("1024", 1024), ("2k", 2000), ("500M", 500_000_000), ("1.5 GB", 1_500_000_000)]
 )
 def test_sizes_are_read(text: str, value: int) -> None:
-    assert read_size(text) == value
+    assert read_size(text, option="--budget") == value
 
 
 @pytest.mark.parametrize("text", ["", "-1", "much", "5X"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="500M"):
-        read_size(text)
+        read_size(text, option="--budget")
