@@ -28,7 +28,7 @@ class PackedObjects:
 
     Attributes:
         packs: the folder of the packs.
-        unsynced: the packs that were published here and may not outlast a power failure yet.
+        unsynced: the packs that may not outlast a power failure yet.
     """
 
     def __init__(self, git_dir: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -18,7 +19,7 @@ from agentrewind.errors import MissingSnapshotError
 from agentrewind.records import CommitId
 from agentrewind.workspace.objects import MODE_DIRECTORY, index_ids
 from agentrewind.workspace.pack_writer import replace_file, storage_errors
-from agentrewind.workspace.refs import read_synced, write_synced
+from agentrewind.workspace.refs import SYNCED, read_synced, write_synced
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.stat_cache import load_inventory
 
@@ -29,6 +30,8 @@ LOSSES = "lost-by-power-failure"
 """What a recovery had to give up, a line each, until gc clears it away."""
 
 LOST = ".lost"
+_CLOCKS_APART_NS = 10**9
+"""More than the file system's clock is behind the process's."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -38,6 +41,7 @@ def sync(store: SnapshotStore, packs: Iterable[str], ref: str, commit: CommitId)
     Raises:
         StorageError: they may not outlast a power failure.
     """
+    began = time.time_ns()
     with storage_errors(store.git_dir):
         for name in packs:
             for suffix in (".pack", ".idx"):
@@ -45,6 +49,16 @@ def sync(store: SnapshotStore, packs: Iterable[str], ref: str, commit: CommitId)
         sync_directory(store.packs)
         _sync_file(store.git_dir / ref)
     write_synced(store.git_dir, ref, commit)
+    with storage_errors(store.git_dir):
+        os.utime(store.git_dir / SYNCED / ref, ns=(began, began))  # see `left_unsynced`
+
+
+def left_unsynced(store: SnapshotStore) -> set[str]:
+    """The packs that others published since anybody last synced: they may have been killed before that."""
+    with storage_errors(store.git_dir):
+        synced = (path for path in (store.git_dir / SYNCED).rglob("*") if path.is_file())
+        last = max((path.stat().st_mtime_ns for path in synced), default=0) - _CLOCKS_APART_NS
+        return {path.stem for path in store.packs.glob("pack-*.pack") if path.stat().st_mtime_ns >= last}
 
 
 def _sync_file(path: Path) -> None:

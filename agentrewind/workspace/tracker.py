@@ -20,7 +20,7 @@ from agentrewind.workspace.open_path import OPEN_DIRECTORY
 from agentrewind.workspace.plan import Refused
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.policy_text import encode_policy
-from agentrewind.workspace.power import losses, recover, regain, sync
+from agentrewind.workspace.power import left_unsynced, losses, recover, regain, sync
 from agentrewind.workspace.refresh import Refresher, Tally
 from agentrewind.workspace.repositories import lost_commits
 from agentrewind.workspace.restore import RestoreReport, carry_out, make_plan
@@ -87,6 +87,7 @@ class Workspace:
         self._lock = RLock()
         self._syncing = Lock()
         self.recovered = recover(store)
+        store.unsynced |= left_unsynced(store)
         self._tip = store.ref(ref)
         try:
             self._root = os.open(root, OPEN_DIRECTORY)

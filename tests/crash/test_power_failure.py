@@ -12,6 +12,7 @@ import pytest
 from agentrewind.records import CommitId
 from agentrewind.workspace import maintenance
 from agentrewind.workspace.maintenance import collect
+from agentrewind.workspace.objects import index_ids
 from agentrewind.workspace.power import BOOT, losses
 from agentrewind.workspace.refs import write_synced
 from agentrewind.workspace.restore import restore_into
@@ -144,3 +145,23 @@ def test_a_hole_in_the_history_ends_it_and_what_is_whole_stays(tmp_path: Path) -
             restore_into(stage.store, taken[number][0], tmp_path / f"copy-{number}")
             assert differences(manifest(tmp_path / f"copy-{number}"), taken[number][1]) == []
         assert git(git_dir, "rev-list", "--count", REF).strip() == "1"
+
+
+def test_what_a_killed_process_left_unsynced_is_synced_by_the_next(tmp_path: Path) -> None:
+    with staged(tmp_path) as stage:
+        (stage.root / "file").write_text("before")
+        stage.take()
+    for path in (tmp_path / "store.git").rglob("pack-*"):
+        os.utime(path, ns=(10**18, path.stat().st_mtime_ns - 10**10))  # ten seconds before that was synced
+    child = os.fork()
+    if child == 0:
+        with staged(tmp_path) as stage:
+            (stage.root / "file").write_text("after")
+            stage.take()
+            os._exit(0)
+    os.waitpid(child, 0)
+    with staged(tmp_path) as stage:
+        (left,) = stage.store.unsynced
+        assert bytes.fromhex(stage.take()) in index_ids((stage.store.packs / f"{left}.idx").read_bytes())
+        stage.workspace.catch_up()
+        assert stage.store.unsynced == set()
