@@ -40,7 +40,8 @@ _DOCUMENTS = {
     "`submissions`, `segments`, `detail`, `log` (the run's folder).",
     "list": "An array of `run_id`, `state`, `harness`, `agent` (also of a script), `model`, "
     "`nodes`, `rewinds`, `tokens_in`, `tokens_out`, `cost` (US dollars as the provider named them; each null "
-    "where nobody told), `bytes`, `created_at`, `workspace`, `damages`, `detail`. `state` can also be "
+    "where nobody told), `bytes`, `backup_bytes` (of what its backups keep), `created_at`, `workspace`, "
+    "`damages`, `detail`. `state` can also be "
     "running, interrupted or damaged.",
     "log": "`run_id`, `state`, `segments` (`segment`, `created_at`, `forked_from`, `nodes`, `damaged`), "
     "`nodes` (each its record plus `segment` and `on_path`; with filters those that fit), `damages`.",
@@ -72,14 +73,16 @@ _DOCUMENTS = {
     "restore": "`created`, `modified`, `deleted`, `kept`, `outside`, `verified` (null on a dry run), "
     "`touched`, `lost_commits`, `commit`, `undone`.",
     "undo": "The fields of `restore`; `undone` says what was taken back.",
-    "backup explain": "`read_only`, `tier`, `rules`, `targets` (each `kind`, `name`, `captures`, `restore`), "
-    "`uncovered`, `untried`, `reason`.",
+    "backup explain": "`read_only`, `tier`, `rule` (the first), `rules`, `targets` (each `kind`, `name`), "
+    "`captures` and `restore` (a phrase for each target), `uncovered`, `untried`, `reason`.",
     "backup install": "`changes` (each `path`, `diff`), `done` (false on a dry run), `copies` (paths), "
     "`note` (what is left to do).",
     "backup uninstall": "The fields of `backup install`.",
     "backup rules": "An array of rules with the fields of their file and `source`.",
     "gc": "`size_before`, `size_after` (bytes), `runs_dropped`, `objects_dropped`, `swept`, `busy`, "
-    "`within_budget`.",
+    "`within_budget`, `backups_dropped` (each `id`, `run_id`, `at`, `what`), `backups_busy`, "
+    "`backup_bytes_freed`, `hook_backup_bytes` (left in backups of no run), `dry_run` (then "
+    "`runs_dropped` are those that may go, and `size_after` is 0).",
     "verify": "`sound`, `runs` (`run_id`, `sound`, `log`, `harmless`, `snapshots`, `nodes`, `restorable`, "
     "`replayable`).",
 }

@@ -46,7 +46,7 @@ class House:
         self.directory = self.home / "backup"
         self.log, self.store = BackupLog(self.directory, CLOCK), BackupStore(self.directory)
         for name in ("kept", "fork"):
-            (self.home / "runs" / name).mkdir(parents=True)
+            (self.home / "runs" / name).mkdir(parents=True, exist_ok=True)
 
     def preserve(self, run_id: str | None, content: str, *, day: int = 1, **given: Any) -> Entry:
         with self.store.in_use():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentrewind.clock import SystemClock
-from agentrewind.collecting import collect_all, total_size
+from agentrewind.collecting import collect_all, foresee, total_size
 from agentrewind.commands.gc import read_size
 from agentrewind.errors import UsageError
 from agentrewind.records import (
@@ -30,6 +30,7 @@ from agentrewind.workspace.restore import restore_into
 from agentrewind.workspace.roots import workspace_directory
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.tracker import Workspace
+from tests.backup.test_collecting import House
 
 CLOCK = SystemClock()
 
@@ -111,6 +112,19 @@ def test_a_budget_drops_the_oldest_ended_runs_only(shop: Shop, tmp_path: Path) -
     assert shop.names == {"b", "d"}
     for name in shop.names:
         assert shop.restores(name, tmp_path / name)
+
+
+def test_the_backups_of_a_run_are_counted_and_go_with_it(shop: Shop) -> None:
+    house = House(shop.home)
+    for name in ("a", "b"):
+        house.preserve(name, name * 300_000)
+    assert total_size(shop.home, clock=CLOCK) > 1_400_000
+    foreseen = foresee(shop.home, clock=CLOCK, budget=1_200_000)
+    done = collect_all(shop.home, clock=CLOCK, budget=1_200_000)
+    assert foreseen.runs_dropped[:1] == done.runs_dropped == ("a",)
+    assert (foreseen.backups.entries, foreseen.backups.bytes) == (done.backups.entries, done.backups.bytes)
+    assert done.backups.bytes == 300_000
+    assert [each.run_id for each in house.entries().values()] == ["b"]
 
 
 def test_snapshots_of_runs_that_are_gone_are_dropped(shop: Shop, tmp_path: Path) -> None:
