@@ -14,10 +14,14 @@ from dataclasses import dataclass
 import orjson
 
 from agentrewind.jsonform import to_json, to_plain
+from agentrewind.likeness import likeness
+from agentrewind.message_form import message_form
 from agentrewind.records import InputId, Json, JsonObject, MessageList, RecordUid
 
-_MARK = "cache_control"
 _LEADING = frozenset({"system", "developer"})
+_LINK = hashlib.sha256().digest_size
+_UNREAD = bytes(_LINK)
+"""Stands in a chain for a message that makes no request different."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,22 +30,26 @@ class Request:
 
     Attributes:
         messages: the harness's own list, normalised to JSON.
-        chain: for each message the hash of the list up to and with it.
+        likenesses: for each message of the harness an object that equals it while it is unchanged.
+        chain: for each message the hash of the list up to and with it, 32 bytes each in one piece.
         conversation: hash of the leading system messages and the first message after them, as they were
             when the conversation began; a list whose beginning was cut off stays in its conversation.
+        opening: how many messages those are; 0 where no message follows the system messages.
     """
 
     model: str
     messages: tuple[JsonObject, ...]
+    likenesses: tuple[object, ...]
     tools: Json
-    chain: tuple[bytes, ...]
+    chain: bytes
     conversation: str
+    opening: int
     input_id: InputId
 
 
 def tool_input_id(name: str, arguments: Json) -> InputId:
     """The input id of a tool call: its name and its arguments."""
-    return _hashed({"tool_name": name, "arguments": arguments})
+    return _hashed(canonical_bytes({"tool_name": name, "arguments": arguments}))
 
 
 def canonical_bytes(value: Json) -> bytes:
@@ -49,16 +57,23 @@ def canonical_bytes(value: Json) -> bytes:
     return orjson.dumps(to_plain(value), option=orjson.OPT_SORT_KEYS)
 
 
-def _hashed(value: Json) -> InputId:
-    return InputId("sha256:" + hashlib.sha256(canonical_bytes(value)).hexdigest())
+def _hashed(canonical: bytes) -> InputId:
+    return InputId("sha256:" + hashlib.sha256(canonical).hexdigest())
 
 
 @dataclass(slots=True)
 class _Known:
-    messages: tuple[JsonObject, ...]
-    chain: tuple[bytes, ...]
+    request: Request
     record_uid: RecordUid | None
-    numbered: frozenset[int]
+
+
+@dataclass(slots=True)
+class _Tools:
+    """The tools of a request, as they came last."""
+
+    likeness: object
+    plain: Json
+    canonical: bytes
 
 
 class Conversations:
@@ -72,53 +87,75 @@ class Conversations:
         self._unread = unread
         self._known: dict[str, _Known] = {}
         self._names: dict[str, str] = {}
+        self._latest: Request | None = None
+        self._tools = _Tools(None, None, b"null")
 
     def identify(self, *, model: str, messages: Sequence[object], tools: object) -> Request:
         """Normalise and hash a request. Raises UsageError for what JSON cannot hold."""
-        plain_tools = to_json(tools)
-        conversation = self._conversation(messages)
+        offered = self._offered(tools)
+        conversation, opening = self._conversation(messages)
         known = self._known.get(conversation)
-        kept = _kept(known, messages) if known is not None else 0
-        normal: list[JsonObject] = list(known.messages[:kept]) if known is not None else []
-        chain: list[bytes] = list(known.chain[:kept]) if known is not None else []
-        for message in messages[kept:]:
-            plain = _object(message)
-            normal.append(plain)
-            if "system" in self._unread and all(each.get("role") in _LEADING for each in normal):
-                chain.append(b"")
+        kept = _kept(known.request, messages) if known is not None else 0
+        normal, likenesses, chain = _beginning(known.request, kept) if known is not None else ((), (), b"")
+        added = [message_form(message) for message in messages[kept:]]
+        leading = "system" in self._unread and all(each.get("role") in _LEADING for each in normal)
+        links = [chain]
+        last = b"" if leading else chain[-_LINK:]
+        for plain in added:
+            leading = leading and plain.get("role") in _LEADING
+            if leading:
+                links.append(_UNREAD)
                 continue
-            previous = chain[-1] if chain else b""
-            chain.append(hashlib.sha256(previous + canonical_bytes(plain)).digest())
-        input_id = _hashed(
-            {
-                "model": None if "model" in self._unread else model,
-                "messages": (chain[-1] if chain else b"").hex(),
-                "tools": None if "tools" in self._unread else plain_tools,
-            }
-        )
+            last = hashlib.sha256(last + canonical_bytes(plain)).digest()
+            links.append(last)
         return Request(
             model=model,
-            messages=tuple(normal),
-            tools=plain_tools,
-            chain=tuple(chain),
+            messages=(*normal, *added),
+            likenesses=(
+                *likenesses,
+                *(
+                    likeness(message, plain, to_form=message_form)
+                    for message, plain in zip(messages[kept:], added, strict=True)
+                ),
+            ),
+            tools=offered.plain,
+            chain=b"".join(links),
             conversation=conversation,
-            input_id=input_id,
+            opening=opening,
+            input_id=self._input_id(model, last, offered),
         )
 
-    def _conversation(self, messages: Sequence[object]) -> str:
+    def _input_id(self, model: str, last: bytes, offered: _Tools) -> InputId:
+        said = canonical_bytes(None if "model" in self._unread else model)
+        tools = b"null" if "tools" in self._unread else offered.canonical
+        # the canonical bytes of an object with these three, whose names stand in their order
+        return _hashed(b'{"messages":"%b","model":%b,"tools":%b}' % (last.hex().encode(), said, tools))
+
+    def _offered(self, tools: object) -> _Tools:
+        if self._tools.likeness != tools:
+            plain = to_json(tools)
+            self._tools = _Tools(likeness(tools, plain, to_form=to_json), plain, canonical_bytes(plain))
+        return self._tools
+
+    def _conversation(self, messages: Sequence[object]) -> tuple[str, int]:
+        """The name of the conversation, and how many messages its opening has."""
+        latest = self._latest
+        count = latest.opening if latest is not None else 0
+        if latest is not None and count and latest.likenesses[:count] == tuple(messages[:count]):
+            return latest.conversation, count
         leading, first = _opening(messages)
-        name = _hashed([*(() if "system" in self._unread else leading), *first])[7:23]
+        unread = "system" in self._unread
+        name = _hashed(canonical_bytes([*(() if unread else leading), *first]))[7:23]
         if name not in self._names:
             self._names[name] = self._continued(leading, messages) or name
-        return self._names[name]
+        return self._names[name], len(leading) + 1 if first else 0
 
     def _continued(self, leading: list[JsonObject], messages: Sequence[object]) -> str | None:
         """The conversation with these system messages that has heard one of these answers before."""
-        answers = [each for each in map(_object, messages) if each.get("role") == "assistant"]
+        answers = [each for each in map(message_form, messages) if each.get("role") == "assistant"]
         for name, known in self._known.items():
-            if [*known.messages[: len(leading)]] == leading and any(
-                answer in known.messages for answer in reversed(answers)
-            ):
+            heard = known.request.messages
+            if [*heard[: len(leading)]] == leading and any(answer in heard for answer in reversed(answers)):
                 return name
         return None
 
@@ -127,94 +164,48 @@ class Conversations:
         known = self._known.get(request.conversation)
         if known is None or known.record_uid is None:
             return MessageList(base=None, keep=0, append=request.messages)
-        keep = _common(known.chain, request.chain)
+        keep = _common(known.request.chain, request.chain)
         return MessageList(base=known.record_uid, keep=keep, append=request.messages[keep:])
 
     def remember(self, request: Request, record_uid: RecordUid | None) -> None:
         """From now on the conversation's next request refers to this one (None: it cannot be referred to)."""
-        known = self._known.get(request.conversation)
-        keep = _common(known.chain, request.chain) if known else 0
-        numbered = {place for place in known.numbered if place < keep} if known else set()
-        numbered.update(
-            place for place in range(keep, len(request.messages)) if _has_number(request.messages[place])
-        )
-        self._known[request.conversation] = _Known(
-            request.messages, request.chain, record_uid, frozenset(numbered)
-        )
+        self._known[request.conversation] = _Known(request, record_uid)
+        self._latest = request
 
 
-def _kept(known: _Known, messages: Sequence[object]) -> int:
+def _kept(known: Request, messages: Sequence[object]) -> int:
     """How many messages at the beginning are those that are known."""
-    kept = min(len(known.messages), len(messages))
+    kept = min(len(known.likenesses), len(messages))
     # as a whole first: one by one, a long list would cost more at every call than all that is new in it
-    if known.messages[:kept] != tuple(messages[:kept]):
-        pairs = zip(known.messages, messages, strict=False)
-        kept = next((place for place, (old, now) in enumerate(pairs) if old != now), 0)
-    # 1, True and 1.0 are equal to Python and three different texts in JSON
-    for place in sorted(place for place in known.numbered if place < kept):
-        if canonical_bytes(_object(messages[place])) != canonical_bytes(known.messages[place]):
-            return place
-    return kept
+    if known.likenesses[:kept] == tuple(messages[:kept]):
+        return kept
+    pairs = zip(known.likenesses, messages, strict=False)
+    return next((place for place, (old, now) in enumerate(pairs) if old != now), 0)
 
 
-def _has_number(value: Json) -> bool:
-    match value:
-        case dict():
-            return any(map(_has_number, value.values()))
-        case list():
-            return any(map(_has_number, value))
-        case _:
-            return isinstance(value, bool | int | float)
+def _beginning(known: Request, kept: int) -> tuple[tuple[JsonObject, ...], tuple[object, ...], bytes]:
+    """The first messages of a request with what is known of them."""
+    return known.messages[:kept], known.likenesses[:kept], known.chain[: kept * _LINK]
 
 
 def _opening(messages: Sequence[object]) -> tuple[list[JsonObject], list[JsonObject]]:
     """The leading system messages, and the first message after them if there is one."""
     leading: list[JsonObject] = []
     for message in messages:
-        plain = _object(message)
+        plain = message_form(message)
         if plain.get("role") not in _LEADING:
             return leading, [plain]
         leading.append(plain)
     return leading, []
 
 
-def _object(message: object) -> JsonObject:
-    dump = getattr(message, "model_dump", None)  # clients take their own message objects as well
-    plain = to_json(dump(mode="json") if dump is not None else message)
-    return _unmarked(plain) if isinstance(plain, dict) else {"content": plain}
-
-
-def _unmarked(message: JsonObject) -> JsonObject:
-    """The message without marks for a provider's cache, which move on with every request.
-
-    A harness that sets one turns the text that it stands on into a list of one part; that is undone too.
-    """
-    content = message.get("content")
-    parts = content if isinstance(content, list) else []
-    marked = [part for part in parts if isinstance(part, dict) and _MARK in part]
-    if _MARK not in message and not marked:
-        return message
-    plain = {name: value for name, value in message.items() if name != _MARK}
-    if parts:
-        bare: list[Json] = [_without_mark(part) for part in parts]
-        only = bare[0]
-        alone = len(bare) == 1 and isinstance(only, dict) and only.keys() == {"type", "text"}
-        plain["content"] = only["text"] if alone and isinstance(only, dict) else bare
-    return plain
-
-
-def _without_mark(part: Json) -> Json:
-    if not isinstance(part, dict):
-        return part
-    return {name: value for name, value in part.items() if name != _MARK}
-
-
-def _common(left: Sequence[bytes], right: Sequence[bytes]) -> int:
-    """Length of the common prefix; a chain hash covers all before it, so halving finds the end."""
-    low, high = 0, min(len(left), len(right))
+def _common(left: bytes, right: bytes) -> int:
+    """How many messages two chains have in common; a link covers all before it, so halving finds the end."""
+    low, high = 0, min(len(left), len(right)) // _LINK
     while low < high:
         middle = (low + high + 1) // 2
-        if left[middle - 1] == right[middle - 1]:
+        place = slice((middle - 1) * _LINK, middle * _LINK)
+        if left[place] == right[place]:
             low = middle
         else:
             high = middle - 1

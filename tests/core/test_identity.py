@@ -41,7 +41,7 @@ def test_only_new_messages_are_normalised_again() -> None:
     before = remembered(conversations, history(50))
     after = conversations.identify(model="m", messages=history(51), tools=None)
     assert all(old is new for old, new in zip(before.messages, after.messages, strict=False))
-    assert all(old is new for old, new in zip(before.chain, after.chain, strict=False))
+    assert after.chain.startswith(before.chain)
 
 
 def test_a_number_in_a_message_does_not_end_the_sharing() -> None:

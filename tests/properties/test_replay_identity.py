@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict
 
 from agentrewind.difference import first_difference
 from agentrewind.identity import Conversations, Request, canonical_bytes, tool_input_id
@@ -15,7 +18,7 @@ from tests.core.conversations import edits, messages, other_number, reordered, t
 lists = st.lists(messages, max_size=6)
 
 
-def cold(model: str, asked: list[JsonObject], offered: Json) -> Request:
+def cold(model: str, asked: Sequence[object], offered: Json) -> Request:
     return Conversations().identify(model=model, messages=asked, tools=offered)
 
 
@@ -99,6 +102,70 @@ def test_what_the_harness_does_to_its_list_afterwards_changes_no_record(
         message["content"] = "overwritten"
     mine.extend(later)
     assert [canonical_bytes(each) for each in request.messages] == [canonical_bytes(each) for each in asked]
+
+
+class Part(BaseModel):
+    """A part of a client's message."""
+
+    held: Any = None
+
+
+class Said(BaseModel):
+    """A client's message, with parts; what it has no field for is kept as well."""
+
+    model_config = ConfigDict(extra="allow")
+    role: str = "assistant"
+    content: Any = ""
+    parts: list[Part] = []
+
+
+said = st.builds(
+    lambda content, parts, more: Said.model_validate({"content": content, "parts": parts, **more}),
+    values,
+    st.lists(st.builds(Part, held=values), max_size=2),
+    st.dictionaries(st.just("more"), values, max_size=1),
+)
+
+
+def change_in_place(data: st.DataObject, holder: Any) -> None:
+    """Put another value somewhere into it, as a harness may that holds on to the object."""
+    fields = holder if isinstance(holder, dict | list) else {**vars(holder), **(holder.model_extra or {})}
+    if not fields:
+        return
+    place = data.draw(st.sampled_from([*fields] if isinstance(fields, dict) else range(len(fields))))
+    inner = fields[place]
+    if isinstance(inner, dict | list | BaseModel) and data.draw(st.booleans()):
+        change_in_place(data, inner)
+    elif place not in ("role", "parts") and not isinstance(inner, Part):
+        new = data.draw(st.just(other_number(inner)) | values)
+        if isinstance(holder, dict | list):
+            holder[place] = new
+        else:
+            setattr(holder, place, new)
+
+
+@given(st.data(), st.lists(messages | said, min_size=1, max_size=4))
+def test_a_message_that_is_changed_in_place_is_seen(data: st.DataObject, asked: list[Any]) -> None:
+    conversations = Conversations()
+    for number in range(3):
+        request = conversations.identify(model="m", messages=asked, tools=None)
+        fresh = cold("m", asked, None)
+        assert (request.input_id, request.chain) == (fresh.input_id, fresh.chain)
+        assert [*map(canonical_bytes, request.messages)] == [*map(canonical_bytes, fresh.messages)]
+        conversations.remember(request, RecordUid(f"rec_{number:06d}"))
+        change_in_place(data, asked)
+        asked = [*asked, data.draw(messages | said)]
+
+
+@given(st.data(), tools)
+def test_tools_that_are_changed_in_place_are_seen(data: st.DataObject, offered: Json) -> None:
+    conversations = Conversations()
+    for _ in range(2):
+        request = conversations.identify(model="m", messages=[], tools=offered)
+        assert request.input_id == cold("m", [], offered).input_id
+        assert canonical_bytes(request.tools) == canonical_bytes(offered)
+        if offered:
+            change_in_place(data, offered)
 
 
 @given(values, values)
