@@ -78,8 +78,8 @@ def _wrapped(draw: st.DrawFn, leaf: str) -> str:
             continue
         if pattern.startswith(("!", "time")) and text.startswith("!"):
             continue  # bash alone takes it twice
-        if "|" in pattern and "f()" in text:
-            continue  # what a pipe's shell defines is gone after it
+        if ("|" in pattern or "&&" in pattern) and "f()" in text:
+            continue  # defined in some cases only, or in a pipe's shell and gone after it
         if "`" in pattern and ("`" in text or "\n" in text or '"' in text or "\\" in text):
             continue
         if "\n" in text or "#" in text:
