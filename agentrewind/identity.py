@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import orjson
 
@@ -90,6 +91,11 @@ class Conversations:
         self._latest: Request | None = None
         self._tools = _Tools(None, None, b"null")
 
+    @property
+    def reads_system(self) -> bool:
+        """Whether requests that are the same have the same system messages."""
+        return "system" not in self._unread
+
     def identify(self, *, model: str, messages: Sequence[object], tools: object) -> Request:
         """Normalise and hash a request. Raises UsageError for what JSON cannot hold."""
         offered = self._offered(tools)
@@ -98,7 +104,7 @@ class Conversations:
         kept = _kept(known.request, messages) if known is not None else 0
         normal, likenesses, chain = _beginning(known.request, kept) if known is not None else ((), (), b"")
         added = [message_form(message) for message in messages[kept:]]
-        leading = "system" in self._unread and all(each.get("role") in _LEADING for each in normal)
+        leading = not self.reads_system and all(each.get("role") in _LEADING for each in normal)
         links = [chain]
         last = b"" if leading else chain[-_LINK:]
         for plain in added:
@@ -144,8 +150,7 @@ class Conversations:
         if latest is not None and count and latest.likenesses[:count] == tuple(messages[:count]):
             return latest.conversation, count
         leading, first = _opening(messages)
-        unread = "system" in self._unread
-        name = _hashed(canonical_bytes([*(() if unread else leading), *first]))[7:23]
+        name = _hashed(canonical_bytes([*(leading if self.reads_system else ()), *first]))[7:23]
         if name not in self._names:
             self._names[name] = self._continued(leading, messages) or name
         return self._names[name], len(leading) + 1 if first else 0
@@ -165,6 +170,8 @@ class Conversations:
         if known is None or known.record_uid is None:
             return MessageList(base=None, keep=0, append=request.messages)
         keep = _common(known.request.chain, request.chain)
+        if not self.reads_system and _leading(known.request.messages) != _leading(request.messages):
+            keep = 0  # no difference to a match, but what is recorded is what was said
         return MessageList(base=known.record_uid, keep=keep, append=request.messages[keep:])
 
     def remember(self, request: Request, record_uid: RecordUid | None) -> None:
@@ -197,6 +204,10 @@ def _opening(messages: Sequence[object]) -> tuple[list[JsonObject], list[JsonObj
             return leading, [plain]
         leading.append(plain)
     return leading, []
+
+
+def _leading(messages: Sequence[JsonObject]) -> bytes:
+    return canonical_bytes([*takewhile(lambda message: message.get("role") in _LEADING, messages)])
 
 
 def _common(left: bytes, right: bytes) -> int:

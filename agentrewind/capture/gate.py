@@ -283,7 +283,9 @@ class Gate:
 
     def _serve(self, request: Request, decision: ServeLlm, node: LlmNode) -> None:
         self._alias[request.conversation] = node.conversation
-        self.conversations.remember(request, node.record_uid if decision.warning is None else None)
+        known = decision.warning is None and self.conversations.reads_system
+        # only a node that holds this very list can be referred to
+        self.conversations.remember(request, node.record_uid if known else None)
         if decision.warning is not None:
             self.warn(f"{node.record_uid} was matched by position: {decision.warning}")
         self.on_answer(node)

@@ -503,3 +503,16 @@ def test_a_rewind_that_the_harness_swallows_is_raised_again(
             with pytest.raises(RewindSignal):
                 layer.submit_last()
     assert len(provider.received) == 2
+
+
+def test_system_text_that_a_fork_declares_changed_is_recorded_as_it_was_sent(tmp_path: Path) -> None:
+    stage = Stage.create(tmp_path, options=RunOptions(task="mend", declared=frozenset({"system"})))
+    provider = Provider()
+    with stage.live() as layer:
+        first = ask(layer, provider, START)
+    changed: list[JsonObject] = [{"role": "system", "content": "You review."}, TASK]
+    with stage.live() as layer:
+        assert ask(layer, provider, changed) == first
+        ask(layer, provider, grown(changed, first))
+    assert len(provider.received) == 2
+    assert list(stage.timeline.messages(nodes(stage)[-1].record_uid)) == grown(changed, first)

@@ -69,6 +69,20 @@ def test_a_request_that_was_matched_by_position_is_no_base() -> None:
     assert (reference.base, reference.keep, len(reference.append)) == (None, 0, 8)
 
 
+def test_another_system_message_is_recorded_where_it_makes_no_request_different() -> None:
+    conversations = Conversations(unread=frozenset({"system"}))
+    before = remembered(conversations, history(2))
+    changed = [{**SYSTEM, "content": "You review."}, *history(3)[1:]]
+    request = remembered(conversations, changed)
+    assert request.chain.startswith(before.chain)
+    remembered(conversations, history(2))
+    reference = conversations.by_reference(request)
+    assert (reference.keep, reference.append) == (0, request.messages)
+    remembered(conversations, changed, uid=2)
+    reference = conversations.by_reference(request)
+    assert (reference.base, reference.keep) == ("rec_000002", len(changed))
+
+
 def test_another_opening_is_another_conversation() -> None:
     conversations = Conversations()
     main = remembered(conversations, history(3))
