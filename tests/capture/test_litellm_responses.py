@@ -14,6 +14,7 @@ from agentrewind.rewind.signal import StopSignal
 from harness_adapters.scripted import ScriptedAnswer, from_steps
 from tests.capture.clients import ANSWER, FLAT_TOOLS, KEY, without_ids
 from tests.capture.joined import Joined, joined, later, remember, run_of
+from tests.capture.test_edited_answers import EDIT, SAID, fork, recorded
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # litellm's own
 
@@ -151,3 +152,13 @@ def test_a_conversation_that_the_provider_keeps_is_refused(litellm: Any, tmp_pat
             litellm.responses(**arguments(run, previous_response_id="resp_1"))
         assert isinstance(layer.latch.error, UsageError)
         assert not run.model.requests
+
+
+def test_an_edited_answer_is_litellms_own_object(litellm: Any, tmp_path: Path) -> None:
+    with recorded(tmp_path, lambda run: whole(litellm, run)()) as run:
+        made = fork(run, EDIT)
+        kind, answer = made.replay(whole(litellm, made))
+    assert kind.__name__ == "ResponsesAPIResponse"
+    message, *calls = answer["output"]
+    assert [part["text"] for part in message["content"]] == [SAID]
+    assert [(call["type"], call["name"]) for call in calls] == [("function_call", "bash")] * 2
