@@ -54,7 +54,9 @@ _UNKNOWN = "unknown"
 
 
 def is_trajectory(file: Path) -> bool:
-    """Whether the file begins as JSON does; an archive of a run never does."""
+    """Whether it is a file that begins as JSON does; an archive of a run never does."""
+    if not file.is_file():
+        return False
     with file.open("rb") as source:
         return source.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
 

@@ -20,20 +20,27 @@ def import_(session: Session, *, file: Path, as_json: bool) -> None:
     Every member is compared with its hash first; a damaged archive brings nothing. The run can be looked at,
     compared, replayed and its files restored; a variable of an agent's code that was kept there never loads.
 
+    FILE may also be a trajectory that mini-SWE-agent saved (*.traj.json), which its contents tell. The run
+    that is made of it was not recorded: it can be looked at and compared, and nothing else.
+
     A folder is one that `agentrewind keep` made: it holds the log, and of the files only how they were at the
     beginning.
     """
     from agentrewind.archive import import_run
     from agentrewind.kept_runs import import_kept
+    from agentrewind.trajectories import import_trajectory, is_trajectory
 
-    bring = import_kept if (session.directory / file).is_dir() else import_run
-    report = bring(session.directory / file, home=session.home, clock=session.clock)
+    path = session.directory / file
+    other = import_trajectory if is_trajectory(path) else import_run
+    report = (import_kept if path.is_dir() else other)(path, home=session.home, clock=session.clock)
     if as_json:
         emit(report)
         return
     nodes, snapshots, absent = (int(str(report[name])) for name in ("nodes", "snapshots", "absent"))
     say(f"imported {report['run_id']!s}: {counted(nodes, 'node')}, {counted(snapshots, 'snapshot')}")
-    if report["redacted"]:
+    if "trajectory" in report:
+        say("it was made of a trajectory and not recorded: it can be looked at and compared", style="note")
+    elif report["redacted"]:
         say("it was redacted: it has no files, and cannot be replayed", style="note")
     elif absent:
         say(f"{counted(absent, 'other state')} of its files did not come along", style="note")

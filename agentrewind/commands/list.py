@@ -169,7 +169,7 @@ def _line(row: Row, width: int, now: str) -> str:
     )
     if row.state == "damaged":
         return f"{line}  {one_line(row.detail or '')}"
-    what = f"{row.agent}, {row.model or 'no model yet'}, {row.workspace}"
+    what = f"{row.agent}, {row.model or 'no model yet'}, {row.workspace or 'no workspace'}"
     return f"{line}  {one_line(what)}"
 
 

@@ -11,6 +11,7 @@ from agentrewind.archive import absent_states
 from agentrewind.commands.output import counted
 from agentrewind.errors import DamagedError, MissingSnapshotError
 from agentrewind.opening import AUDIT
+from agentrewind.provenance import is_recorded
 from agentrewind.records import (
     MAIN_WORKSPACE,
     CommitId,
@@ -93,6 +94,8 @@ class Examination:
         """All that is wrong with one run; never raises for damage."""
         try:
             timeline = run.timeline()
+            if not is_recorded(timeline.header):
+                return _of_trajectory(timeline)
             root = Path(timeline.header.workspaces[MAIN_WORKSPACE].root)
         except DamagedError as error:
             return Finding(run_id=run.run_id, log=(str(error),))
@@ -127,6 +130,19 @@ class Examination:
                 reason = _fault(store, commit, self._good.setdefault(directory, set()))
                 if reason is not None:
                     yield BrokenSnapshot(commit=commit, reason=reason, named_by=tuple(users))
+
+
+def _of_trajectory(timeline: Timeline) -> Finding:
+    """Of a run that was not recorded there is a log alone."""
+    return Finding(
+        run_id=timeline.header.run_id,
+        log=tuple(str(each) for each in timeline.damages if each.lost),
+        harmless=(
+            *(str(each) for each in timeline.damages if not each.lost),
+            "the run was made of a trajectory: it never had files, and cannot be replayed",
+        ),
+        nodes=len(timeline.nodes),
+    )
 
 
 def _fault(store: SnapshotStore, commit: CommitId, good: set[bytes]) -> str | None:
