@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import partial
 from urllib.parse import quote
 
 from agentrewind.errors import UsageError
@@ -58,6 +59,7 @@ HARMLESS = frozenset(
 """Parameters that say how to sample or how to format; everything else might authenticate somebody."""
 
 _SHORTEST_SECRET = 6
+_VARIABLE = re.compile(r"(?:[\w.-]*[:\s]\s*)?\$(?:\w+|\{\w+\}?|\(.*)@?")
 _WORDS = r"passw(?:or)?d|passwort|passphrase|pgpass|_pwd|_pw(?![a-z])|token(?!s)|secret|api[_-]?key"
 _VALUE = r"""(?:\\"[^"\\\n]*\\"|"[^"]{0,2000}"|'[^']{0,2000}'|\\[^"\n]|[^\s"'&;|)\\])+"""
 _ACCOUNT = r"(?<![A-Za-z0-9_-])(?:--(?:proxy-)?user(?:name)?(?:=|\s+)|-[sSkLfivgG]{0,6}[uU]\s*)"
@@ -167,3 +169,19 @@ def scrub(text: str, secrets: Collection[str] = ()) -> str:
     for shape, replacement in _SHAPES:
         text = shape.sub(replacement, text)
     return text
+
+
+def mask(text: str) -> tuple[str, frozenset[str]]:
+    """As `scrub`, and what it replaced; the name of a variable stays (`--password $PGPASS`)."""
+    masked: set[str] = set()
+    for shape, replacement in _SHAPES:
+        text = shape.sub(partial(_masked, replacement=replacement, masked=masked), text)
+    return text, frozenset(masked)
+
+
+def _masked(found: re.Match[str], *, replacement: str, masked: set[str]) -> str:
+    value = found[0].removeprefix(found[1] if found.lastindex else "").strip("\"'\\")
+    if REDACTED in value or _VARIABLE.fullmatch(value):
+        return found[0]
+    masked.add(value)
+    return found.expand(replacement)

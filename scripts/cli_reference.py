@@ -74,7 +74,8 @@ _DOCUMENTS = {
     "`touched`, `lost_commits`, `commit`, `undone`.",
     "undo": "The fields of `restore`; `undone` says what was taken back.",
     "backup explain": "`read_only`, `tier`, `rule` (the first), `rules`, `targets` (each `kind`, `name`), "
-    "`captures` and `restore` (a phrase for each target), `uncovered`, `untried`, `reason`.",
+    "`captures` and `restore` (a phrase for each target), `uncovered`, `untried`, `reason`, "
+    "`masked` (how many credentials of the call a model would not be shown).",
     "backup install": "`changes` (each `path`, `diff`), `done` (false on a dry run), `copies` (paths), "
     "`note` (what is left to do).",
     "backup uninstall": "The fields of `backup install`.",

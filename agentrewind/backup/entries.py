@@ -50,6 +50,7 @@ class Entry:
         made_by: label of the restore that it was preserved before; known once that has begun.
         by: the restores that were begun, by their labels, each with what came of it (None: unknown).
         detail: what came back and what did not, or why there is no backup.
+        masked: how many credentials were masked in what a model was shown for it.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Entry:
     state: State = State.PRESERVED
     by: dict[str, State | None] = field(default_factory=dict)
     detail: tuple[str, ...] = ()
+    masked: int = 0
 
     @property
     def restorable(self) -> bool:

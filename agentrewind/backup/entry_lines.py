@@ -105,6 +105,7 @@ def _write_entry(entry: Entry) -> JsonObject:
         "undoes": entry.undoes,
         "state": entry.state.value,
         "detail": list(entry.detail),
+        "masked": entry.masked,
     }
 
 
@@ -127,6 +128,7 @@ def _read_entry(fields: Fields) -> Entry:
         undoes=fields.text_or_none("undoes"),
         state=_state(fields),
         detail=fields.texts("detail"),
+        masked=fields.integer("masked", 0),
     )
 
 
@@ -180,4 +182,5 @@ def as_external(entry: Entry) -> JsonObject:
         "kind": entry.target.kind if entry.target else "",
         "restorable": entry.restorable,
         "state": entry.state.value,
+        **({"masked": entry.masked} if entry.masked else {}),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentrewind.backup.entries import CallEnded, Entry, State
@@ -11,6 +11,7 @@ from agentrewind.backup.entry_lines import as_external
 from agentrewind.backup.kind import Captured, Store
 from agentrewind.backup.kinds.table import kind_of
 from agentrewind.backup.log import BackupLog
+from agentrewind.backup.masking import Masking
 from agentrewind.backup.policy import BackupPolicy, OnFailure, OnUnknown, Trigger
 from agentrewind.backup.store import BackupStore
 from agentrewind.backup.values import Context, Decision, Target, Tier, ToolCall
@@ -36,12 +37,12 @@ class Covered:
 class Covers(Protocol):
     """What needs a model: the judgement of a mode, and the preserving of what no rule covers."""
 
-    def wanted(self, call: ToolCall, decision: Decision, context: Context) -> bool:
-        """Whether the mode in force asks for a backup of this call."""
+    def wanted(self, call: ToolCall, decision: Decision, context: Context, masking: Masking) -> bool:
+        """Whether the mode in force asks for a backup of this call; credentials are masked by `masking`."""
         ...
 
     def cover(
-        self, call: ToolCall, decision: Decision, store: Store, context: Context
+        self, call: ToolCall, decision: Decision, store: Store, context: Context, masking: Masking
     ) -> tuple[Covered, ...]:
         """Preserve what the call may change beyond the decision's targets; empty where it changes nothing.
 
@@ -61,6 +62,16 @@ class Guarded:
 
     entries: tuple[Entry, ...] = ()
     blocked: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A call, what was decided about it, and what of it was not shown to a model."""
+
+    call: ToolCall
+    decision: Decision
+    node: str | None
+    masking: Masking = field(default_factory=Masking)
 
 
 Decide = Callable[[ToolCall, Context], Decision]
@@ -87,25 +98,25 @@ class Backups:
 
     def before(self, call: ToolCall, node: str | None) -> Guarded:
         """Preserve what the call may change; durable and verified on return."""
-        decision = self.decide(call, self.context)
-        if self._passes(call, decision):
+        asked = _Asked(call=call, decision=self.decide(call, self.context), node=node)
+        if self._passes(asked):
             return Guarded()
         with self.store.in_use():
-            return self._guard(call, decision, node)
+            return self._guard(asked)
 
-    def _guard(self, call: ToolCall, decision: Decision, node: str | None) -> Guarded:
+    def _guard(self, asked: _Asked) -> Guarded:
         at = self.clock.now()
         try:
-            covered = self._preserve(call, decision)
-            entries = [self._entry(call, decision, node, each, at) for each in covered]
+            covered = self._preserve(asked)
+            entries = [self._entry(asked, each, at) for each in covered]
             self.store.settle()
         except (AgentRewindError, OSError) as error:
-            return self._failed(call, decision, node, str(error))
-        unknown = self._unknown(decision)
+            return self._failed(asked, str(error))
+        unknown = self._unknown(asked.decision)
         if unknown:
             if self.policy.on_unknown is OnUnknown.BLOCK:
-                return self._refused(call, decision, node, unknown)
-            entries.append(self._bare(call, decision, node, State.NOT_COVERED, unknown))
+                return self._refused(asked, unknown)
+            entries.append(self._bare(asked, State.NOT_COVERED, unknown))
         if entries:
             self.log.append(*entries)
         return Guarded(entries=tuple(entries))
@@ -134,15 +145,17 @@ class Backups:
         quiet = (State.UNCHANGED, State.BLOCKED)
         return tuple(as_external(entry) for entry in entries if entry.state not in quiet)
 
-    def _passes(self, call: ToolCall, decision: Decision) -> bool:
+    def _passes(self, asked: _Asked) -> bool:
+        call, decision = asked.call, asked.decision
         if decision.tier is Tier.NONE or (decision.read_only and not call.tagged):
             return True
         if self.policy.trigger is Trigger.OUTSIDE and not decision.targets and not call.tagged:
             return True
-        return self.covers is not None and not self.covers.wanted(call, decision, self.context)
+        return self.covers is not None and not self.covers.wanted(call, decision, self.context, asked.masking)
 
-    def _preserve(self, call: ToolCall, decision: Decision) -> list[Covered]:
+    def _preserve(self, asked: _Asked) -> list[Covered]:
         """Raises CaptureError."""
+        decision = asked.decision
         found: list[Covered] = []
         for place, target in enumerate(decision.targets):
             phrase = decision.restore[place] if place < len(decision.restore) else ""
@@ -151,7 +164,7 @@ class Backups:
                 Covered(target=target, captured=captured, restore=phrase, rule=", ".join(decision.rules))
             )
         if self._is_open(decision) and self.covers is not None:
-            found += self.covers.cover(call, decision, self.store, self.context)
+            found += self.covers.cover(asked.call, decision, self.store, self.context, asked.masking)
         return found
 
     @staticmethod
@@ -172,17 +185,17 @@ class Backups:
         except (AgentRewindError, OSError):
             return None  # a restore then cannot tell newer changes from the call's own, and says so
 
-    def _failed(self, call: ToolCall, decision: Decision, node: str | None, reason: str) -> Guarded:
+    def _failed(self, asked: _Asked, reason: str) -> Guarded:
         warn = self.policy.on_failure is OnFailure.WARN
-        entry = self._bare(call, decision, node, State.FAILED if warn else State.BLOCKED, reason)
+        entry = self._bare(asked, State.FAILED if warn else State.BLOCKED, reason)
         self.log.append(entry)
         text = (
             f"blocked: nothing was run, because what it would change could not be preserved first: {reason}"
         )
         return Guarded(entries=(entry,), blocked="" if warn else text)
 
-    def _refused(self, call: ToolCall, decision: Decision, node: str | None, unknown: str) -> Guarded:
-        entry = self._bare(call, decision, node, State.BLOCKED, unknown)
+    def _refused(self, asked: _Asked, unknown: str) -> Guarded:
+        entry = self._bare(asked, State.BLOCKED, unknown)
         self.log.append(entry)
         text = (
             f"blocked: nothing was run. This call may change what cannot be preserved first ({unknown}), and "
@@ -190,17 +203,16 @@ class Backups:
         )
         return Guarded(entries=(entry,), blocked=text)
 
-    def _entry(
-        self, call: ToolCall, decision: Decision, node: str | None, covered: Covered, at: str
-    ) -> Entry:
+    def _entry(self, asked: _Asked, covered: Covered, at: str) -> Entry:
         return Entry(
             id=self.log.new_id(),
             at=at,
             run_id=self.run_id,
-            node=node,
-            tool=call.name,
-            call=shown(call.arguments),
-            tier=decision.tier,
+            node=asked.node,
+            tool=asked.call.name,
+            call=shown(asked.call.arguments),
+            tier=asked.decision.tier,
+            masked=asked.masking.count,
             rule=covered.rule,
             target=covered.target,
             captured=covered.captured,
@@ -211,16 +223,17 @@ class Backups:
             detail=tuple(map(scrub, covered.captured.notes)),
         )
 
-    def _bare(self, call: ToolCall, decision: Decision, node: str | None, state: State, reason: str) -> Entry:
+    def _bare(self, asked: _Asked, state: State, reason: str) -> Entry:
         return Entry(
             id=self.log.new_id(),
             at=self.clock.now(),
             run_id=self.run_id,
-            node=node,
-            tool=call.name,
-            call=shown(call.arguments),
-            tier=decision.tier,
-            rule=", ".join(decision.rules),
+            node=asked.node,
+            tool=asked.call.name,
+            call=shown(asked.call.arguments),
+            tier=asked.decision.tier,
+            masked=asked.masking.count,
+            rule=", ".join(asked.decision.rules),
             target=None,
             captured=None,
             cwd=str(self.context.cwd),

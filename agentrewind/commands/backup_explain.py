@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
-from agentrewind.commands.output import emit, json_option, say
+from agentrewind.commands.output import counted, emit, json_option, say
 from agentrewind.commands.session import Session
 from agentrewind.display_text import file_name
 from agentrewind.errors import UsageError
@@ -49,6 +49,7 @@ def explain(
     """
     from agentrewind.backup.decide import decide
     from agentrewind.backup.kinds.table import kind_of
+    from agentrewind.backup.masking import credentials_in
     from agentrewind.backup.rules.loading import load_rules
     from agentrewind.backup.values import Context
 
@@ -59,12 +60,18 @@ def explain(
         home=session.user_home or Path("/"),
         workspace=(session.directory / workspace).resolve() if workspace else None,
     )
-    decision = decide(_call(command, tool), context, load_rules(session.home))
+    call = _call(command, tool)
+    decision = decide(call, context, load_rules(session.home))
     phrases = [kind_of(target.kind).describe(target) for target in decision.targets]
     if as_json:
-        emit(_document(decision, phrases))
+        emit({**_document(decision, phrases), "masked": credentials_in(call.arguments)})
         return
     _tell(decision, phrases)
+    if masked := credentials_in(call.arguments):
+        say(
+            f"masks     {counted(masked, 'credential')} of the call, before a model would see it",
+            style="note",
+        )
 
 
 def _call(command: str, tool: str | None) -> ToolCall:

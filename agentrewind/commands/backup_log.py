@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentrewind.commands.output import emit, json_option, paged, say, size
+from agentrewind.commands.output import counted, emit, json_option, paged, say, size
 from agentrewind.commands.session import Session
 from agentrewind.display_text import file_name, shorten
 from agentrewind.errors import DamagedError
@@ -79,7 +79,7 @@ def show(session: Session, *, entry_id: str, as_json: bool) -> None:
         ("where", f"{where}, in {entry.cwd}"),
         ("tier", f"{entry.tier.value}{f' by {entry.rule}' if entry.rule else ''}"),
         ("size", size(entry.captured.bytes) if entry.captured else "nothing"),
-        *(("note", line) for line in entry.detail),
+        *(("note", line) for line in _notes(entry)),
         *(("restore", line) for line in plan),
     ]
     for name, text in rows:
@@ -135,8 +135,14 @@ def _tell(entry: Entry) -> None:
     if entry.target is not None:
         where = f"{entry.node}  " if entry.node else ""
         say(f"    {where}{file_name(entry.tool)}: {_cut(entry.call, 80)}", style="faint")
-    for line in entry.detail[:3]:
+    for line in _notes(entry)[:3]:
         say(f"    {_cut(line, 100)}", style="faint")
+
+
+def _notes(entry: Entry) -> tuple[str, ...]:
+    if not entry.masked:
+        return entry.detail
+    return (f"{counted(entry.masked, 'credential')} masked in what the backup model saw", *entry.detail)
 
 
 def _cut(text: str, width: int) -> str:

@@ -17,7 +17,9 @@ from agentrewind.backup.assistant.experiences import experiences_for
 from agentrewind.backup.assistant.model import LitellmModel
 from agentrewind.backup.assistant.subagent import Budget, Subagent
 from agentrewind.backup.entries import Entry, State
+from agentrewind.backup.entry_lines import as_external
 from agentrewind.backup.kind import CaptureError
+from agentrewind.backup.masking import Masking
 from agentrewind.backup.policy import BackupPolicy
 from agentrewind.backup.rules.loading import load_rules, parse_rules
 from agentrewind.backup.values import Decision, Target, Tier, ToolCall
@@ -55,7 +57,13 @@ class Stage:
     bench: Bench
     serve: Callable[[Sequence[Step]], ScriptedModel]
 
-    def run(self, *steps: Step, check: ScriptedAnswer = CHANGES, policy: BackupPolicy | None = None) -> Any:
+    def run(
+        self,
+        *steps: Step,
+        check: ScriptedAnswer = CHANGES,
+        policy: BackupPolicy | None = None,
+        more: str = "",
+    ) -> Any:
         """The hook around `bash clean.sh`; returns what it guarded."""
         server = self.serve([check, *steps])
         backups = replace(
@@ -65,7 +73,7 @@ class Stage:
                 policy=policy or BackupPolicy(), model=LitellmModel("openai/scripted"), clock=SystemClock()
             ),
         )
-        call = ToolCall(name="bash", arguments={"command": f"bash '{self.bench.out}/clean.sh'"})
+        call = ToolCall(name="bash", arguments={"command": f"bash '{self.bench.out}/clean.sh'{more}"})
         guarded = backups.before(call, "rec_000002")
         self.requests = server.requests
         if not guarded.blocked:
@@ -139,6 +147,47 @@ def test_the_subagent_sees_the_call_and_nothing_of_the_conversation(stage: Stage
     assert not check.tool_names
     # the script itself, which the first command printed
     assert "rm -rf" in json.dumps(second.raw["messages"][-1])
+
+
+def test_no_credential_is_shown_to_the_model_and_the_entry_says_how_many(stage: Stage) -> None:
+    (stage.bench.out / ".env").write_text("API_KEY=sk-in-a-file-123456\nHOST=wiki\n")
+    print_file = shell(f"cat '{stage.bench.out}/.env'")
+    guarded = stage.run(stage.look, print_file, print_file, finish(**stage.done), more=" --token t0psecret")
+    asked = json.dumps([request.raw for request in stage.requests])
+    assert "t0psecret" not in asked
+    assert "in-a-file" not in asked
+    assert "HOST=wiki" in asked
+    assert "--token [redacted]" in asked
+    [entry] = guarded.entries
+    assert (entry.masked, as_external(entry)["masked"]) == (2, 2)
+    log = (stage.bench.store.directory / "log.jsonl").read_bytes()
+    assert b'"masked":2' in log
+    assert b"t0psecret" not in log
+    assert stage.bench.log.entry("last").masked == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "count"),
+    [
+        ("psql --password $PGPASS", "psql --password $PGPASS", 0),
+        ('curl -H "Authorization: Bearer ${TOKEN}" x', 'curl -H "Authorization: Bearer ${TOKEN}" x', 0),
+        ("curl -u me:$PW x; curl -u me:pw12345 x", "curl -u me:$PW x; curl -u me:[redacted] x", 1),
+        ("a://u:p1@h b://u:p1@h API_KEY=abc", "a://[redacted]@h b://[redacted]@h API_KEY=[redacted]", 2),
+        ("SECRET=$(cat secret.txt)", "SECRET=$(cat secret.txt)", 0),
+        ("ls -la", "ls -la", 0),
+        (
+            {"password": "two words", "n": ["--token abc"]},
+            {"password": "[redacted]", "n": ["--token [redacted]"]},
+            2,
+        ),
+        ({"command": "login -p 'x'", "name": 1}, {"command": "login -p 'x'", "name": 1}, 0),
+    ],
+)
+def test_what_is_masked_is_counted_once_and_names_of_variables_stay(
+    text: Any, shown: Any, count: int
+) -> None:
+    masking = Masking()
+    assert (masking.value(text), masking.value(text), masking.count) == (shown, shown, count)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import orjson
-
-from agentrewind.backup.assistant.model import Model, first_object
+from agentrewind.backup.assistant.model import Model, first_object, opening
 from agentrewind.backup.values import Context, Decision, ToolCall
+from agentrewind.records import JsonObject
 
 _READS = """\
 You judge one tool call of an agent before it runs. Decide whether it can change any state at all: files, \
@@ -59,14 +58,10 @@ class Checker:
     def _ask(
         self, prompt: str, call: ToolCall, context: Context, touched: list[str] | None = None
     ) -> dict[str, object] | None:
-        facts = {
+        facts: JsonObject = {
             "tool": call.name,
             "arguments": call.arguments,
             "directory": str(context.cwd),
-            **({"may change": touched, "the user's request": self.request} if touched is not None else {}),
+            **({"may change": [*touched], "the user's request": self.request} if touched is not None else {}),
         }
-        messages = [
-            {"role": "system", "content": prompt},
-            {"role": "user", "content": orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()},
-        ]
-        return first_object(self.model.ask(messages).text)
+        return first_object(self.model.ask(opening(prompt, facts)).text)

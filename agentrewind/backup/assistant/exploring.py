@@ -6,10 +6,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentrewind.backup.assistant.model import Message, Model
+from agentrewind.backup.assistant.model import MaskedModel, Model, opening
 from agentrewind.backup.assistant.working import finish_tool, finishes
 from agentrewind.backup.enclosure import SCRATCH, Enclosure
 from agentrewind.backup.kind import CaptureError
+from agentrewind.backup.masking import Masking
 from agentrewind.backup.values import Context
 from agentrewind.durable import make_directory, write_file
 
@@ -48,11 +49,9 @@ def explore(tool: str, model: Model, *, directory: Path, context: Context) -> Ex
     """Let the model try the tool. Raises CaptureError where it does not come to an end."""
     (directory / SCRATCH).mkdir(parents=True, exist_ok=True)
     enclosure = Enclosure(directory, context)
-    messages: list[Message] = [
-        {"role": "system", "content": _PROMPT % STEPS},
-        {"role": "user", "content": f"The tool: {tool}"},
-    ]
-    for told in finishes(model, messages, enclosure, finish=_FINISH, steps=STEPS, seconds=lambda: SECONDS):
+    messages = opening(_PROMPT % STEPS, {"tool": tool})
+    shown = MaskedModel(model, Masking())
+    for told in finishes(shown, messages, enclosure, finish=_FINISH, steps=STEPS, seconds=lambda: SECONDS):
         text, words = told.get("text"), told.get("words")
         if isinstance(text, str) and text.strip():
             known = [str(each) for each in words if str(each).strip()] if isinstance(words, list) else []

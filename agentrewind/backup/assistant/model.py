@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import orjson
 
 from agentrewind.backup.kind import CaptureError
-from agentrewind.capture.gate import inside
+from agentrewind.backup.masking import Masking
+from agentrewind.capture.nesting import inside
 from agentrewind.records import JsonObject
 
 REQUEST_SECONDS = 120
@@ -52,7 +53,7 @@ class LitellmModel:
             with inside():
                 response = litellm.completion(
                     model=self.name,
-                    messages=list(messages),
+                    messages=[_sent(message) for message in messages],
                     temperature=0,
                     timeout=REQUEST_SECONDS,
                     num_retries=2,
@@ -64,6 +65,39 @@ class LitellmModel:
             raise CaptureError(
                 f"the backup model {self.name} gave no answer: {type(error).__name__}: {error}"
             ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedModel:
+    """Another model, which is shown no credential: neither of the call nor of what a command printed."""
+
+    model: Model
+    masking: Masking
+
+    def ask(self, messages: Sequence[Message], tools: Sequence[JsonObject] = ()) -> Answer:
+        """One answer. Raises CaptureError where there is none."""
+        return self.model.ask([self._shown(message) for message in messages], tools)
+
+    def _shown(self, message: Message) -> Message:
+        match message["role"]:
+            case "user":
+                return {**message, "content": self.masking.value(message["content"])}
+            case "tool":
+                return {**message, "content": self.masking.text(message["content"])}
+            case _:
+                return message  # our own prompt, or what the model said itself
+
+
+def opening(prompt: str, facts: JsonObject) -> list[Message]:
+    """The beginning of a conversation about these facts, which are values until they are sent."""
+    return [{"role": "system", "content": prompt}, {"role": "user", "content": facts}]
+
+
+def _sent(message: Message) -> Message:
+    content = message["content"]
+    if isinstance(content, str):
+        return message
+    return {**message, "content": orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()}
 
 
 def _answer(response: Any) -> Answer:

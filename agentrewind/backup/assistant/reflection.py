@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from agentrewind.backup.assistant.model import Model, first_object
+from agentrewind.backup.assistant.model import Model, first_object, opening
 from agentrewind.backup.rules.loading import USER_RULES, RulesError, parse_rules
 from agentrewind.backup.values import Target, ToolCall
 from agentrewind.durable import make_directory, write_file
@@ -150,11 +148,7 @@ def _joined(before: str, text: str) -> str:
 
 
 def _ask(model: Model, prompt: str, facts: dict[str, Any]) -> dict[str, Any]:
-    messages = [
-        {"role": "system", "content": prompt},
-        {"role": "user", "content": orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()},
-    ]
-    return first_object(model.ask(messages).text) or {}
+    return first_object(model.ask(opening(prompt, facts)).text) or {}
 
 
 def _checked(rules: Sequence[dict[str, Any]]) -> str:

@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
-
-from agentrewind.backup.assistant.model import Message, Model
+from agentrewind.backup.assistant.model import Message, Model, opening
 from agentrewind.backup.assistant.working import finish_tool, finishes
 from agentrewind.backup.enclosure import SCRATCH, Enclosure
 from agentrewind.backup.kind import CaptureError
@@ -37,6 +35,8 @@ $BACKUP_DIR: `save` writes the state there; `verify` fails unless what was saved
 `observe` prints the live state, the same text for the same state and another for another (digests will do), \
 and fails where it is gone; `restore` puts the state back from $BACKUP_DIR. What only a person can do goes \
 into `instructions`.
+- Credentials are shown to you as [redacted]. Never write one into a command: name the variable or the \
+file from which the program takes it.
 - If you find that nothing outside the workspace can change, call `finish` with that outcome and the reason. \
 If you cannot save it, say so the same way: the call will then be held back.
 
@@ -105,17 +105,14 @@ class Subagent:
         known = f"\n\nWhat is known of such tools:\n{self.experiences}" if self.experiences else ""
         budget = self.budget
         prompt = PROMPT % (workspace, budget.steps, budget.seconds, budget.bytes >> 20, known)
-        facts = {
+        facts: JsonObject = {
             "tool": call.name,
             "arguments": call.arguments,
             "directory": str(context.cwd),
             "not understood": list(decision.uncovered),
             "preserved already": [target.name for target in decision.targets],
         }
-        return [
-            {"role": "system", "content": prompt},
-            {"role": "user", "content": orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()},
-        ]
+        return opening(prompt, facts)
 
     def _check_size(self, directory: Path) -> None:
         size = sum(path.stat().st_size for path in files_in(directory))
