@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from agentrewind.backup.briefing import BRIEFING, TAG, is_tagged
 from agentrewind.backup.values import ToolCall
-from agentrewind.capture.gate import Gate, inside, named_calls, parent_of
+from agentrewind.capture.gate import Gate
+from agentrewind.capture.nesting import inside
 from agentrewind.clock import Clock
 from agentrewind.errors import AgentRewindError, DivergenceError, UsageError
 from agentrewind.identity import tool_input_id
 from agentrewind.jsonform import to_json
+from agentrewind.named_calls import named_calls, parent_of
 from agentrewind.nested import CodeRuns
 from agentrewind.options import RunOptions
 from agentrewind.raised import rebuild_exception, record_exception

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from agentrewind import __version__
 from agentrewind.adapters import check_harness
-from agentrewind.capture.gate import named_calls
 from agentrewind.clock import new_run_id
 from agentrewind.copied_runs import refuse_outside
 from agentrewind.errors import ProtectedError, UsageError
+from agentrewind.named_calls import named_calls
 from agentrewind.opening import Place
 from agentrewind.options import RunOptions
 from agentrewind.outcome import RunResult

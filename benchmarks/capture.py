@@ -31,7 +31,7 @@ from typing import Any
 from rewinds import KEY, MODEL, rewind_lines
 from workspace import Cost, grow, machine, median
 
-from agentrewind.capture.gate import Call
+from agentrewind.capture.call import Call
 from agentrewind.capture.install import install_all
 from agentrewind.capture.litellm_calls import CHAT, LitellmCall
 from agentrewind.clock import SystemClock

@@ -24,7 +24,7 @@ import peer_loop
 from capture import CLOCK, TOOLS, create_run, opened, scratch, size_of
 from workspace import machine
 
-from agentrewind.capture.gate import Call
+from agentrewind.capture.call import Call
 from agentrewind.current import set_layer
 from agentrewind.layer import Layer
 from agentrewind.opening import replay_layer

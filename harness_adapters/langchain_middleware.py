@@ -13,7 +13,7 @@ from langchain.agents.middleware import AgentMiddleware, hook_config
 from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
 from langgraph.errors import GraphDrained
 
-from agentrewind.capture.gate import is_inside
+from agentrewind.capture.nesting import is_inside
 from agentrewind.current import current_layer
 from agentrewind.layer import Layer, ToolResult
 from agentrewind.own_tools import rewind_tools

@@ -21,10 +21,11 @@ from qwen_agent.llm.schema import ASSISTANT, FUNCTION, USER, ContentItem, Messag
 from qwen_agent.tools.base import BaseTool
 
 from agentrewind.adapters import AgentOutcome, Assignment
-from agentrewind.capture.gate import is_inside, parent_of
+from agentrewind.capture.nesting import is_inside
 from agentrewind.errors import AgentRewindError, UsageError
 from agentrewind.jsonform import to_json
 from agentrewind.layer import Layer
+from agentrewind.named_calls import parent_of
 from agentrewind.own_tools import rewind_tools
 from agentrewind.records import Json, JsonObject
 from harness_adapters import shell as shells

@@ -24,7 +24,7 @@ from smolagents.local_python_executor import (
 )
 from smolagents.utils import truncate_content
 
-from agentrewind.capture.gate import is_inside
+from agentrewind.capture.nesting import is_inside
 from agentrewind.difference import first_difference
 from agentrewind.errors import AgentRewindError, DivergenceError
 from agentrewind.layer import Layer

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from agentrewind.capture.gate import is_inside
+from agentrewind.capture.nesting import is_inside
 from agentrewind.records import Json, JsonObject
 
 _MARK = "__agentrewind__"

@@ -11,8 +11,9 @@ from smolagents import CodeAgent
 from smolagents.agent_types import handle_agent_input_types, handle_agent_output_types
 from smolagents.tools import BaseTool
 
-from agentrewind.capture.gate import is_inside, parent_of
+from agentrewind.capture.nesting import is_inside
 from agentrewind.layer import Layer
+from agentrewind.named_calls import parent_of
 from agentrewind.records import Json, JsonObject, LlmNode, RecordUid
 from agentrewind.rewind.tools import COMMIT
 from harness_adapters.smolagents_code import CodeActions

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
+from agentrewind.capture.call import Call, Pending
 from agentrewind.capture.credentials import credentials_in
+from agentrewind.capture.nesting import inside
 from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError, InternalError
 from agentrewind.graph_steps import GraphStep
 from agentrewind.identity import Conversations, Request
@@ -24,76 +25,11 @@ from agentrewind.records import ErrorRecord, InputId, JsonObject, LlmNode, Node,
 from agentrewind.redact import drop_credentials
 from agentrewind.replayer import Live, Refuse, Replayer, ServeLlm, Wait
 from agentrewind.rewind.memory import Memory
-from agentrewind.rewind.memory_forms import Place, place_messages
 from agentrewind.rewind.signal import Latch, LayerSignal
 from agentrewind.tickets import LlmFacts, LlmTicket
 from agentrewind.turns import Turns
 
 T = TypeVar("T")
-
-_inside: ContextVar[bool] = ContextVar("agentrewind_inside_call", default=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Generic[T]):
-    """One LLM call as a client's wrapper understood it.
-
-    Attributes:
-        client: the client's entry point, e.g. `litellm.completion`.
-        parameters: everything else that was passed; credentials among it are dropped before recording.
-        encode: the client's answer as JSON.
-        decode: the answer rebuilt from that JSON.
-        sent: the harness's own message objects where `messages`, which is compared and recorded, is a form
-            of them made for that; one for one.
-        place: puts the rewind memory into what is sent.
-        describe: a failure as a record, where the plain form of an exception would lose something.
-        refail: meets a recorded failure: raises it again, or returns what breaks in the same place.
-    """
-
-    client: str
-    model: str
-    messages: Sequence[object]
-    tools: object
-    parameters: dict[str, object]
-    encode: Callable[[T], JsonObject]
-    decode: Callable[[JsonObject], T]
-    sent: Sequence[Any] | None = None
-    place: Place = place_messages
-    describe: Callable[[BaseException, Collection[str]], ErrorRecord] | None = None
-    refail: Callable[[ErrorRecord], T] | None = None
-
-
-class Pending:
-    """A live call whose answer is still arriving. It ends once; whatever is told after that is ignored.
-
-    A stream reports here while the harness reads it. Safe for threads.
-    """
-
-    def __init__(self, *, finish: Callable[[JsonObject], None], fail: Callable[[ErrorRecord], None]) -> None:
-        self._finish = finish
-        self._fail = fail
-        self._lock = threading.Lock()
-        self._over = False
-
-    @property
-    def over(self) -> bool:
-        """The node or the failed attempt is written, or about to be."""
-        return self._over
-
-    def finished(self, output: JsonObject) -> None:
-        """The whole answer is here: write the node. Raises the layer's signals."""
-        if self._ends():
-            self._finish(output)
-
-    def failed(self, error: ErrorRecord) -> None:
-        """It broke, or nobody reads on: write a failed attempt."""
-        if self._ends():
-            self._fail(error)
-
-    def _ends(self) -> bool:
-        with self._lock:
-            first, self._over = not self._over, True
-        return first
 
 
 class Records(Protocol):
@@ -375,41 +311,5 @@ class Gate:
             raise self.latch.stop(InternalError(error)) from error
 
 
-@contextmanager
-def inside() -> Iterator[None]:
-    """While this lasts, calls of wrapped clients in this context belong to the call around them."""
-    token = _inside.set(True)
-    try:
-        yield
-    finally:
-        _inside.reset(token)
-
-
 def _describe(error: BaseException, secrets: Collection[str]) -> ErrorRecord:
     return record_exception(error, secrets=secrets)
-
-
-def is_inside() -> bool:
-    """True within a call that the layer already handles: nested client calls pass through."""
-    return _inside.get()
-
-
-def named_calls(node: LlmNode) -> list[tuple[str, str]]:
-    """The tool calls that an answer asks for, in order, each as name and id."""
-    calls = (node.output or {}).get("tool_calls")
-    found: list[tuple[str, str]] = []
-    for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(call, dict) and isinstance(function, dict) and isinstance(call.get("id"), str):
-            found.append((str(function.get("name")), str(call["id"])))
-    return found
-
-
-def parent_of(node: LlmNode) -> dict[str, RecordUid]:
-    """The tool call ids that an answer names, each with the node as its parent."""
-    calls = (node.output or {}).get("tool_calls")
-    found: dict[str, RecordUid] = {}
-    for call in calls if isinstance(calls, list) else ():
-        if isinstance(call, dict) and isinstance(call.get("id"), str):
-            found[str(call["id"])] = node.record_uid
-    return found

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from agentrewind.capture.gate import is_inside
 from agentrewind.capture.hook import when_imported
+from agentrewind.capture.nesting import is_inside
 from agentrewind.capture.wire import CurrentGate
 from agentrewind.graph_steps import GraphStep
 

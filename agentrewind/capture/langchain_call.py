@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agentrewind.capture.gate import Call, Gate
+from agentrewind.capture.call import Call
+from agentrewind.capture.gate import Gate
 from agentrewind.capture.streams import failure_itself, part_read
 from agentrewind.errors import DamagedError
 from agentrewind.jsonform import to_json

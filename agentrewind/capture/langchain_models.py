@@ -12,9 +12,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from agentrewind.capture.gate import Gate, Pending, inside, is_inside
+from agentrewind.capture.call import Pending
+from agentrewind.capture.gate import Gate
 from agentrewind.capture.hook import when_imported
 from agentrewind.capture.langchain_call import LangchainCall, StreamJoiner, event_of
+from agentrewind.capture.nesting import inside, is_inside
 from agentrewind.capture.streams import Watch
 from agentrewind.capture.wire import CurrentGate
 

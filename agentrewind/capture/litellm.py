@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from agentrewind.capture.gate import Call, Gate, is_inside
+from agentrewind.capture.call import Call
+from agentrewind.capture.gate import Gate
 from agentrewind.capture.hook import replace_everywhere, when_imported
 from agentrewind.capture.litellm_calls import (
     CHAT,
@@ -22,6 +23,7 @@ from agentrewind.capture.litellm_calls import (
     decode_answer,
     encode_answer,
 )
+from agentrewind.capture.nesting import is_inside
 from agentrewind.errors import UsageError
 
 __all__ = ["WRAPPED", "CurrentGate", "decode_answer", "encode_answer", "install", "replace_everywhere"]

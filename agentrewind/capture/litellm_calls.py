@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from agentrewind.capture import chat_form, responses_form
-from agentrewind.capture.gate import Call, Gate, Pending
+from agentrewind.capture.call import Call, Pending
+from agentrewind.capture.gate import Gate
 from agentrewind.capture.litellm_streams import served_chunks, served_events, tapped
 from agentrewind.capture.streams import SWITCHES, Joiner, Watch, failure_itself, part_read
 from agentrewind.errors import UsageError

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from agentrewind.capture.gate import inside
+from agentrewind.capture.nesting import inside
 from agentrewind.capture.streams import Watch
 from agentrewind.records import JsonObject
 

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentrewind.capture.gate import is_inside
 from agentrewind.capture.hook import when_imported
+from agentrewind.capture.nesting import is_inside
 from agentrewind.capture.wire import CurrentGate
 from agentrewind.errors import UsageError
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from agentrewind.capture.gate import Gate, Pending
+from agentrewind.capture.call import Pending
+from agentrewind.capture.gate import Gate
 from agentrewind.errors import DivergenceError, HarnessError
 from agentrewind.raised import rebuild_exception, record_exception
 from agentrewind.records import ErrorRecord, JsonObject

@@ -14,8 +14,9 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from agentrewind.capture.gate import Gate, is_inside
+from agentrewind.capture.gate import Gate
 from agentrewind.capture.hook import when_imported
+from agentrewind.capture.nesting import is_inside
 from agentrewind.capture.wire_api import Sdk
 from agentrewind.capture.wire_call import WireCall
 from agentrewind.errors import UsageError

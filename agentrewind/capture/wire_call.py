@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from agentrewind.capture.gate import Call, Gate, Pending, inside
+from agentrewind.capture.call import Call, Pending
+from agentrewind.capture.gate import Gate
+from agentrewind.capture.nesting import inside
 from agentrewind.capture.sse import DONE, write_event
 from agentrewind.capture.streams import SWITCHES, Watch, failure_itself, part_read
 from agentrewind.capture.wire_api import Sdk, WireApi

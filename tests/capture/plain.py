@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agentrewind.capture.gate import Call
+from agentrewind.capture.call import Call
 from agentrewind.layer import Layer
 from agentrewind.records import Json, JsonObject
 

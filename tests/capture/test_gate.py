@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrewind.capture.gate import inside, is_inside
+from agentrewind.capture.nesting import inside, is_inside
 from agentrewind.errors import DamagedError, DivergenceError, StorageError, UsageError
 from agentrewind.layer import Layer
 from agentrewind.options import RunOptions

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 import requests
 
-from agentrewind.capture.gate import inside
+from agentrewind.capture.nesting import inside
 from agentrewind.capture.strays import runs_a_model
 from agentrewind.errors import UsageError
 from agentrewind.rewind.signal import StopSignal

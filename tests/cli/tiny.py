@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agentrewind.adapters import AgentOutcome, Assignment
-from agentrewind.capture.gate import Call
+from agentrewind.capture.call import Call
 from agentrewind.layer import Layer
 from agentrewind.records import JsonObject
 

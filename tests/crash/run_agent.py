@@ -13,7 +13,7 @@ import urllib.request
 from typing import Any
 
 from agentrewind.adapters import AgentOutcome, Assignment
-from agentrewind.capture.gate import Call
+from agentrewind.capture.call import Call
 from agentrewind.layer import Layer, ToolResult
 
 SUBMIT = "submit"
