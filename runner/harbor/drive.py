@@ -30,6 +30,9 @@ _ABLATED = {
     Strategy.REWIND_NO_CONTEXT: "context",
     Strategy.REWIND_NO_MEMORY: "memory",
 }
+_OWN_SHELL = {"mini-swe-agent": ("environment.timeout=14400",)}
+"""What a harness's own shell needs, where 0 seconds are no time at all and not no limit."""
+
 STRATEGIES = (Strategy.CONTINUE, Strategy.REWIND, *_ABLATED)
 """Those that a single run has; the others start runs of their own or review them from outside."""
 
@@ -96,10 +99,11 @@ def _command(wanted: Drive, python: str, workspace: str, *, judged: bool) -> str
 
 
 def _settings(wanted: Drive) -> list[str]:
-    given = harness_settings(wanted.harness, Conditions(temperature=None, settings=wanted.settings))
+    given = harness_settings(wanted.harness, Conditions(temperature=None))
     texts = given.pop("config")
     assert isinstance(texts, list)
-    return [*(f"{name}={json.dumps(value)}" for name, value in given.items()), *map(str, texts)]
+    ours = [*(f"{name}={json.dumps(value)}" for name, value in given.items()), *map(str, texts)]
+    return [*ours, *_OWN_SHELL.get(wanted.harness, ()), *wanted.settings]
 
 
 async def _put(environment: Environment, text: str, target: str) -> None:

@@ -24,7 +24,7 @@ from mettlebench.task import Task
 from runner.cell import Strategy
 from runner.check import read_verdicts
 from runner.harbor import submissions
-from runner.harbor.drive import STORE, Drive, drive, provider_variables, usage_in
+from runner.harbor.drive import STORE, Drive, _settings, drive, provider_variables, usage_in
 from runner.harbor.environment import PLACE, EnvironmentFailedError
 from runner.harbor.install import install, requirements
 from runner.harbor.submissions import Judge, task_of, unpack
@@ -200,6 +200,21 @@ def test_a_harness_brings_its_own_extra_and_no_other() -> None:
     assert "dulwich" in wanted
     assert "langchain" not in wanted
     assert "pytest" not in wanted
+
+
+def test_no_harness_is_given_a_shell_that_has_no_time() -> None:
+    wanted = Drive(
+        harness="mini-swe-agent",
+        model="m",
+        strategy=Strategy.CONTINUE,
+        logs=LOGS,
+        workspace=None,
+        variables={},
+        settings=("agent.step_limit=7",),
+    )
+    found = dict(text.split("=", 1) for text in _settings(wanted))
+    assert int(found["environment.timeout"]) > 3600
+    assert found["agent.step_limit"] == "7"
 
 
 def test_a_task_is_known_by_its_instruction(task: Task) -> None:
