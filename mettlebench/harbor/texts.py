@@ -27,6 +27,7 @@ PACKAGES = (
     "patch",
     "procps",
     "python3",
+    "python3-venv",
     "sqlite3",
 )
 AGENT_USER = "dev"
