@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from agentrewind.processes import die_with_parent
-from agentrewind.submission import CANNOT_JUDGE
 from mettlebench.errors import MettleBenchError
 from mettlebench.evaluate import evaluate
 from mettlebench.load import load_task
@@ -46,12 +45,19 @@ def judge(task: Task, workspace: Path, *, folder: Path, mode: SandboxMode) -> tu
     try:
         verdict = evaluate(task, workspace, mode=mode, previous=earlier[-1] if earlier else None)
     except MettleBenchError as error:
-        return CANNOT_JUDGE, str(error)
+        return _cannot_judge(), str(error)
     with (folder / VERDICTS_FILE).open("ab") as log:
         log.write(encode_verdict(verdict))
     if verdict.accepted:
         return 0, ""
     return 1, f"criterion: {verdict.first_failure}\n{verdict.feedback}"
+
+
+def _cannot_judge() -> int:
+    # every verdict is a process of its own, and this import takes as long as all others together
+    from agentrewind.submission import CANNOT_JUDGE
+
+    return CANNOT_JUDGE
 
 
 def main(arguments: list[str]) -> int:
@@ -62,7 +68,7 @@ def main(arguments: list[str]) -> int:
         task = load_task(task_id, tasks)
     except MettleBenchError as error:
         print(error)  # noqa: T201 - what the run's log will hold
-        return CANNOT_JUDGE
+        return _cannot_judge()
     code, said = judge(task, Path.cwd(), folder=folder, mode=SandboxMode(mode))
     print(said)  # noqa: T201 - the check's answer
     return code
@@ -73,4 +79,4 @@ if __name__ == "__main__":
         sys.exit(main(sys.argv[1:]))
     except Exception as failure:  # noqa: BLE001 - a broken judge must never look like a rejection
         print(f"{type(failure).__name__}: {failure}")  # noqa: T201
-        sys.exit(CANNOT_JUDGE)
+        sys.exit(_cannot_judge())
