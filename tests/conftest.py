@@ -6,6 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# the same cases every time, so that a change is judged by what it changed; `make soak` looks for new ones
+settings.register_profile("same cases", derandomize=True)
+if not os.environ.get("AGENTREWIND_SOAK"):
+    settings.load_profile("same cases")
 
 LONG = Path(__file__).with_name("long.txt")
 """Tests that take long and go over what shorter ones show as well: by `make soak`, or AGENTREWIND_LONG=1."""
