@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentrewind.backup.briefing import BRIEFING, TAG, is_tagged
+from agentrewind.answers import Answers
+from agentrewind.backup.briefing import BRIEFING, is_tagged
 from agentrewind.backup.values import ToolCall
 from agentrewind.capture.gate import Gate
 from agentrewind.capture.nesting import inside
@@ -20,18 +21,17 @@ from agentrewind.clock import Clock
 from agentrewind.errors import AgentRewindError, DivergenceError, UsageError
 from agentrewind.identity import tool_input_id
 from agentrewind.jsonform import to_json
-from agentrewind.named_calls import named_calls, parent_of
 from agentrewind.nested import CodeRuns
 from agentrewind.options import RunOptions
 from agentrewind.raised import rebuild_exception, record_exception
 from agentrewind.recorder import Recorder
 from agentrewind.records import InputId, Json, JsonObject, LlmNode, RecordUid, Submission, ToolNode
 from agentrewind.replayer import Interrupted, Live, Refuse, ServeTool, ToolKey, Wait
-from agentrewind.rewind.candidates import answer_text
 from agentrewind.rewind.conduct import Conduct
 from agentrewind.rewind.signal import LayerSignal
 from agentrewind.rewind.tools import GUIDANCE, REWIND_TOOLS, openai_tools
-from agentrewind.submission import Verdict, feedback_text
+from agentrewind.submission import Verdict
+from agentrewind.submissions import SubmissionResult, Submissions
 from agentrewind.tickets import ToolTicket
 
 if TYPE_CHECKING:
@@ -55,15 +55,6 @@ class ToolResult:
     value: Json
     record_uid: RecordUid
     served: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmissionResult:
-    """The verdict, and what the agent is to be told. `final`: the run ends here."""
-
-    accepted: bool
-    final: bool
-    feedback: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +98,6 @@ class Layer:
 
     Attributes:
         cut_off: what a harness raises through a tool to stop it half way; such a call has no end.
-
-    Attributes:
         backups: what preserves state outside the workspace before a live call; None where that is not wanted.
     """
 
@@ -129,21 +118,13 @@ class Layer:
         self.gate = gate
         self._replayer = gate.replayer
         self._recorder = recorder
-        self._history = list(submissions)
-        self._submissions = {each.record_uid: each for each in submissions}
-        self._check = check
+        self._submissions = Submissions(submissions, check=check, options=options, clock=clock)
+        self._answers = Answers()
         self._conduct = conduct
-        self._clock = clock
         self._lock = threading.RLock()
-        self._parents: dict[str, RecordUid] = {}
-        self._ordinals: dict[tuple[RecordUid | None, str | None], int] = {}
-        self._asking: RecordUid | None = None
-        self._waiting: list[tuple[str, str]] = []
-        self._here = threading.local()
         self.cut_off: tuple[type[BaseException], ...] = ()
         self._code = code
         self.backups: Backups | None = None
-        self._tagged: set[RecordUid] = set()
         gate.on_answer = self._answered
 
     @property
@@ -177,8 +158,7 @@ class Layer:
     @property
     def last_answer(self) -> LlmNode | None:
         """The last answer that a call made in this thread got: what an agent that runs here acts on."""
-        found: LlmNode | None = getattr(self._here, "answer", None)
-        return found
+        return self._answers.here
 
     @property
     def served(self) -> int:
@@ -262,10 +242,7 @@ class Layer:
         self.latch.check()
         with self._lock, self.gate.stopping():
             plain = to_json(call.arguments)
-            call_id = call.call_id
-            if call_id is None and call.parent is None:
-                call_id = self._call_id(call.name)
-            key = self._key(call_id, call.parent)
+            key = self._answers.place(call.name, call.call_id, call.parent)
             return _Asked(call=call, key=key, arguments=plain, input_id=tool_input_id(call.name, plain))
 
     def _begin(self, asked: _Asked, found: ToolNode | ToolResult | None) -> ToolResult | _Open:
@@ -301,7 +278,7 @@ class Layer:
                 name=ticket.tool_name,
                 arguments=ticket.arguments,
                 call_id=ticket.tool_call_id,
-                tagged=ticket.parent in self._tagged or is_tagged(ticket.arguments),
+                tagged=self._answers.is_tagged(ticket.parent) or is_tagged(ticket.arguments),
             )
             guarded = backups.before(tool_call, ticket.record_uid)
             if not guarded.blocked:
@@ -356,25 +333,14 @@ class Layer:
         """The verdict on the submission that node `record_uid` made: from the log, or by the check."""
         self.latch.check()
         with self._lock, self.gate.stopping():
-            found = self._submissions.get(record_uid)
-            if found is None:
-                recorder = self.recorder
-                recorder.settle(f"submission {record_uid}")
-                found = self._check().submission(record_uid, history=self._history, at=self._clock.now())
-                recorder.write(found, durable=True)
-                self._history.append(found)
-                self._submissions[record_uid] = found
-        return SubmissionResult(
-            accepted=found.accepted,
-            final=found.accepted or found.repeated >= self.options.repeated_failures,
-            feedback=""
-            if found.accepted
-            else feedback_text(
-                found,
-                can_rewind=self.options.asks_for_rewind(record_uid),
-                limit=self.options.repeated_failures,
-            ),
-        )
+            return self._submissions.judge(record_uid, record=lambda: self.recorder)
+
+    def submit_last(self) -> SubmissionResult:
+        """The verdict on the present state as submitted by the last answer."""
+        last = self._answers.last
+        if last is None:
+            raise self.latch.stop(UsageError("nothing can be submitted before the agent's first answer"))
+        return self.submit(last)
 
     def _rewind_tool(self, recorder: Recorder, ticket: ToolTicket, arguments: Json) -> ToolResult:
         with self.gate.stopping():
@@ -420,36 +386,9 @@ class Layer:
             value = Conduct.undone()
         return ToolResult(value=value, record_uid=node.record_uid, served=True)
 
-    def submit_last(self) -> SubmissionResult:
-        """The verdict on the present state as submitted by the last answer."""
-        if self._asking is None:
-            raise self.latch.stop(UsageError("nothing can be submitted before the agent's first answer"))
-        return self.submit(self._asking)
-
-    def _call_id(self, name: str) -> str | None:
-        """The id of the first call of that name in the last answer that has no result yet."""
-        for index, (waiting, call_id) in enumerate(self._waiting):
-            if waiting == name:
-                del self._waiting[index]
-                return call_id
-        return None
-
-    def _key(self, tool_call_id: str | None, parent: RecordUid | None) -> ToolKey:
-        if parent is None:
-            parent = self._parents.get(tool_call_id, self._asking) if tool_call_id else self._asking
-        place = (parent, tool_call_id)
-        ordinal = self._ordinals.get(place, 0)
-        self._ordinals[place] = ordinal + 1
-        return (parent, tool_call_id, ordinal)
-
     def _answered(self, node: LlmNode) -> None:
         with self._lock:
-            self._here.answer = node
-            self._asking = node.record_uid
-            if TAG in answer_text(node):
-                self._tagged.add(node.record_uid)
-            self._parents.update(parent_of(node))
-            self._waiting = named_calls(node)
+            self._answers.heard(node)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:

@@ -14,9 +14,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from agentrewind.current import current_layer
 from agentrewind.errors import UsageError
-from agentrewind.layer import SubmissionResult
 from agentrewind.records import Json, JsonObject
 from agentrewind.rewind.tools import CANDIDATES, COMMIT, GUIDANCE, SCHEMAS, openai_tools
+from agentrewind.submissions import SubmissionResult
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -17,10 +17,11 @@ from typing import Any, cast
 
 from agentrewind.adapters import Assignment, load_adapter
 from agentrewind.jsonform import to_json
-from agentrewind.layer import Layer, SubmissionResult, ToolResult
+from agentrewind.layer import Layer, ToolResult
 from agentrewind.options import RunOptions, Strategy
 from agentrewind.records import RecordUid
 from agentrewind.rewind.signal import Latch
+from agentrewind.submissions import SubmissionResult
 
 NOWHERE = RecordUid("rec_000000")
 
