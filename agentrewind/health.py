@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,17 +22,7 @@ from agentrewind.records import JsonObject
 
 _ROOM = 1 << 30
 _WATCHES = 65_536
-_CLIENTS = {
-    "litellm": "mini",
-    "openai": "clients",
-    "anthropic": "clients",
-    "langchain_core": "langchain",
-    "starlette": "view",
-    "tree_sitter_bash": "backup",
-    "pglast": "backup",
-    "scipy": "bench",
-    "ray": "ray",
-}
+_NOT_FOR_USERS = ("dev", "all")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +129,16 @@ def _harnesses() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    distributions = metadata.packages_distributions()
-    for module, extra in _CLIENTS.items():
-        if importlib.util.find_spec(module) is None:
-            advice = f"pip install 'agentrewind[{extra}]'"
-            yield Finding(what=module, state="note", found="not installed", advice=advice)
-            continue
-        names = distributions.get(module, [])
-        yield Finding(what=module, state="good", found=metadata.version(names[0]) if names else "installed")
+    """What the extras of this package bring besides the harnesses, each once, as its metadata names it."""
+    extras: dict[str, list[str]] = {}
+    for requirement in metadata.requires("agentrewind") or []:
+        name = re.match(r"[\w.-]+", requirement)
+        extra = re.search(r"extra == [\"'](\w+)[\"']", requirement)
+        if name and extra and extra[1] not in _NOT_FOR_USERS and name[0] not in ADAPTERS:
+            extras.setdefault(name[0], []).append(extra[1])
+    for name, wanted in extras.items():
+        try:
+            yield Finding(what=name, state="good", found=metadata.version(name))
+        except metadata.PackageNotFoundError:
+            advice = f"for {' and '.join(wanted)}: pip install 'agentrewind[{wanted[0]}]'"
+            yield Finding(what=name, state="note", found="not installed", advice=advice)

@@ -33,11 +33,12 @@ def run_id(desk: Desk) -> str:
 
 def test_a_run_comes_through_whole(told: Desk, there: Desk, tmp_path: Path) -> None:
     file = tmp_path / "run.tar.gz"
-    told.json("export", "last", str(file))
+    sent = told.json("export", "last", str(file))
 
     came = there.json("import", str(file))
 
     assert came["run_id"] == run_id(told)
+    assert came["digest"] == sent["digest"]
     assert there.json("log", "last")["nodes"] == told.json("log", "last")["nodes"]
     there.json("verify")
     for place, folder in ((told, "one"), (there, "other")):
@@ -179,6 +180,30 @@ def test_a_spoiled_archive_brings_nothing(spoiled: str, told: Desk, there: Desk,
     assert not (tmp_path / "planted").exists()
 
 
+def _cut(members: Members, *, listed: bool) -> Members:
+    """The log without its last three lines; with `listed` the contents agree with that."""
+    name = "run/segment-0001.jsonl"
+    data = next(data for info, data in members if info.name == name)
+    shorter = b"".join(data.splitlines(keepends=True)[:-3])
+    if listed:
+        return _altered(members, name, shorter)
+    return [(info, shorter if info.name == name else old) for info, old in members]
+
+
+def test_a_log_that_was_cut_is_refused_or_has_another_digest(told: Desk, there: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "run.tar.gz"
+    exported = told.json("export", "last", str(file))
+    _rewrite(file, partial(_cut, listed=False))
+    assert "run/segment-0001.jsonl" in there.json("import", str(file), code=4)["error"]["message"]
+
+    told.json("export", "last", str(file), "--force")
+    _rewrite(file, partial(_cut, listed=True))
+    # a forger who writes the hashes as well has made the archive of a shorter run
+    came = there.json("import", str(file))
+    assert came["nodes"] < exported["nodes"]
+    assert came["digest"] != exported["digest"]
+
+
 @pytest.mark.parametrize("content", [b"", b"\x1f\x8b garbage", b"PK\x03\x04", b"{}"])
 def test_what_is_no_archive_is_said(content: bytes, told: Desk, tmp_path: Path) -> None:
     file = tmp_path / "file"
@@ -250,6 +275,8 @@ def test_doctor_tells_what_is_here_and_what_to_install(desk: Desk) -> None:
     assert found["store"]["state"] == "good"
     assert found["mini-swe-agent"]["state"] in ("good", "note")
     assert all(each["advice"] for each in found.values() if each["found"] == "not installed")
+    assert {"shfmt-py", "sqlglot", "starlette"} <= set(found)
+    assert not {"ruff", "mypy"} & set(found), "who develops this needs more than who uses it"
 
 
 def test_doctor_says_when_the_store_cannot_be_written(desk: Desk) -> None:
