@@ -21,6 +21,9 @@ from runner.order import Conditions, Order, Price
 from runner.simulation.profile import profile_of
 
 ALL = "all"
+MOST_CELLS = 100_000
+"""Of one plan; each is an order in memory and a folder on disk."""
+
 _ROOT_KEYS = {
     "tasks",
     "tasks_folder",
@@ -88,6 +91,9 @@ def read_plan(path: Path) -> Plan:
         found[name] = _conditions(root, table, limits, simulated=name.startswith(SIMULATED))
         if table.has("jobs"):
             caps[name] = table.number("jobs", least=1)
+    planned = runs * len(task_names) * len(found) * len(harnesses) * len(strategies)
+    if planned > MOST_CELLS:
+        root.refuse(f"the plan has {planned:,} cells, more than {MOST_CELLS:,}: write several", "runs")
     orders = tuple(
         Order(
             cell=Cell(task=task, model=model, harness=harness, strategy=strategy, run=run),

@@ -84,6 +84,7 @@ def test_all_tasks_of_a_folder(tasks: Path, tmp_path: Path) -> None:
         ('"rewind", "continue"', '"recovery-rewind"', 4, "starts from a failed run of continue"),
         ('"rewind", "continue"', '"safety"', 4, "needs a monitor"),
         ("runs = 3", "runs = 0", 5, "at least 1"),
+        ("runs = 3", "runs = 99999999999", 5, "more than 100,000"),
         ("seed = 4", "sed = 4", 6, "unknown key 'sed'"),
         ("jobs = 2", "jobs = 2.5", 9, "whole number"),
         ("cost = 10.5", 'cost = "ten"', 10, "must be a number"),
