@@ -132,10 +132,9 @@ def _packages() -> Iterator[Finding]:
     """What the extras of this package bring besides the harnesses, each once, as its metadata names it."""
     extras: dict[str, list[str]] = {}
     for requirement in metadata.requires("agentrewind") or []:
-        name = re.match(r"[\w.-]+", requirement)
-        extra = re.search(r"extra == [\"'](\w+)[\"']", requirement)
-        if name and extra and extra[1] not in _NOT_FOR_USERS and name[0] not in ADAPTERS:
-            extras.setdefault(name[0], []).append(extra[1])
+        found = re.match(r"([\w.-]+).*extra == [\"'](\w+)[\"']", requirement)
+        if found and found[2] not in _NOT_FOR_USERS and found[1] not in ADAPTERS:
+            extras.setdefault(found[1], []).append(found[2])
     for name, wanted in extras.items():
         try:
             yield Finding(what=name, state="good", found=metadata.version(name))
