@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.commands.output import counted, emit, json_option, say
 from agentrewind.commands.session import Session
 from agentrewind.display_text import file_name
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     "--tool", metavar="NAME", help="COMMAND is the JSON of this tool's arguments, not a shell command."
 )
 @click.option(
-    "--cwd", type=click.Path(path_type=Path), metavar="DIR", help="Where the call runs. Default: here."
+    "--cwd", type=GivenPath(path_type=Path), metavar="DIR", help="Where the call runs. Default: here."
 )
 @click.option(
     "--workspace",
-    type=click.Path(path_type=Path),
+    type=GivenPath(path_type=Path),
     metavar="DIR",
     help="The directory that snapshots cover. Default: none, so that every file counts as outside.",
 )

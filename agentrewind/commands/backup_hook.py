@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agentrewind.backup.hosts.request import CHOICES
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.commands.output import emit, json_option, say
 from agentrewind.commands.session import Session
 from agentrewind.errors import UsageError
@@ -43,7 +44,7 @@ _OPTIONS = (
     ),
     click.option(
         "--workspace",
-        type=click.Path(path_type=Path),
+        type=GivenPath(path_type=Path),
         metavar="DIR",
         help="A directory that the harness keeps snapshots of. Default: none, all files are preserved.",
     ),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.commands.output import counted, emit, json_option, say
 from agentrewind.commands.session import Session
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("rules")
 @click.option(
     "--check",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=GivenPath(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Check this file instead; problems are named by line, and exit code 2 says that there are some.",
 )

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.commands.output import counted, emit, json_option, say, size
 from agentrewind.commands.session import Session
 
 
 @click.command("keep")
 @click.argument("run", metavar="RUN")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=GivenPath(path_type=Path))
 @json_option
 @click.pass_obj
 def keep(session: Session, *, run: str, folder: Path, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.commands.output import emit, json_option, say
 from agentrewind.commands.session import Session
 from agentrewind.display_text import file_name
@@ -25,7 +26,7 @@ _GIT_OBJECTS = "/.git/objects/"
 @click.command("restore")
 @click.argument("run", metavar="RUN")
 @click.argument("node", metavar="NODE")
-@click.option("--into", metavar="DIR", type=click.Path(path_type=Path), help="A folder, absent or empty.")
+@click.option("--into", metavar="DIR", type=GivenPath(path_type=Path), help="A folder, absent or empty.")
 @click.option("--in-place", is_flag=True, help="The workspace itself; `undo` takes it back.")
 @click.option(
     "--outside",

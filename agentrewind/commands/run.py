@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.commands.harnesses import HARNESS_HELP
 from agentrewind.commands.output import emit, json_option
 from agentrewind.commands.session import Session
@@ -33,7 +34,7 @@ _NEEDED = ("harness", "model", "workspace", "task")
 @click.command("run")
 @click.option("--harness", metavar="NAME", help=HARNESS_HELP)
 @click.option("--model", metavar="MODEL", help="Model name as the harness's client takes it.")
-@click.option("--workspace", metavar="DIR", type=click.Path(path_type=Path), help="Where the agent works.")
+@click.option("--workspace", metavar="DIR", type=GivenPath(path_type=Path), help="Where the agent works.")
 @click.option("--task", metavar="TEXT|@FILE", help="What the agent is to do, or a file that says it.")
 @click.option("--check", metavar="CMD", help="Validates each submission; exit 0 accepts, 125: cannot judge.")
 @click.option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.commands.output import emit, json_option, say, size
 from agentrewind.commands.session import Session
 from agentrewind.errors import UsageError
@@ -24,7 +25,7 @@ _PAGE = ("jinja2",)
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option("--node", metavar="NODE", help="Begin at this node.")
 @click.option(
-    "--html", metavar="FILE", type=click.Path(path_type=Path), help="Write one page instead of serving."
+    "--html", metavar="FILE", type=GivenPath(path_type=Path), help="Write one page instead of serving."
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Serve on this port. [default: a free one]"

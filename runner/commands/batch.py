@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from mettlebench.sandbox import GIVEN_UP_BY_NONE, SandboxMode, require_sandbox
 from runner.batch import Batch
 from runner.campaign import Campaign
@@ -20,11 +21,11 @@ from runner.progress import Progress, console
 
 
 @click.command("batch")
-@click.argument("plan", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("plan", type=GivenPath(path_type=Path, exists=True, dir_okay=False))
 @click.option(
     "--out",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=GivenPath(path_type=Path),
     default=Path("campaign"),
     show_default=True,
     help="Where everything is kept.",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.processes import die_with_parent
 from runner.cell_run import try_and_tell
 from runner.commands.session import session_of
@@ -13,7 +14,7 @@ from runner.order import load_order
 
 
 @click.command("cell", hidden=True)
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=GivenPath(path_type=Path))
 @click.option("--parent", type=int, required=True, help="Process whose end is this one's too.")
 @click.pass_context
 def cell(context: click.Context, folder: Path, parent: int) -> int:

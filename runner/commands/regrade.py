@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.run_store import RunStore
 from mettlebench.load import load_task
 from runner.assemble import digest_of, regraded
@@ -18,10 +19,10 @@ from runner.result_form import load_results, save_result
 
 
 @click.command("regrade")
-@click.argument("out", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("out", type=GivenPath(path_type=Path, exists=True, file_okay=False))
 @click.argument("cells", nargs=-1)
 @click.option(
-    "--tasks", metavar="DIR", type=click.Path(path_type=Path), help="In place of the folder they had."
+    "--tasks", metavar="DIR", type=GivenPath(path_type=Path), help="In place of the folder they had."
 )
 @click.option("--progress", is_flag=True, help="Grade every snapshot, not the last alone.")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")

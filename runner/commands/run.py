@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from agentrewind.adapters import check_harness
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.errors import ProtectedError, UsageError
 from mettlebench.load import BUILT_IN
 from mettlebench.sandbox import GIVEN_UP_BY_NONE, SandboxMode
@@ -32,7 +33,7 @@ from runner.result_form import RESULT_FILE, encode_result, load_result
 @click.option(
     "--out",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=GivenPath(path_type=Path),
     default=Path("campaign"),
     show_default=True,
     help="The campaign's folder; the cell's own is below cells/.",
@@ -42,7 +43,7 @@ from runner.result_form import RESULT_FILE, encode_result, load_result
 @click.option(
     "--tasks",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=GivenPath(path_type=Path),
     default=BUILT_IN,
     help="A folder of tasks; by default those of mettlebench.",
 )
@@ -76,7 +77,7 @@ from runner.result_form import RESULT_FILE, encode_result, load_result
 @click.option(
     "--endpoint",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=GivenPath(path_type=Path),
     help="A failed Continue cell to recover from.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.errors import UsageError
 from runner.campaign import Campaign
 from runner.commands.session import session_of
@@ -15,7 +16,7 @@ from runner.result_form import load_results
 
 
 @click.command("status")
-@click.argument("out", type=click.Path(path_type=Path, exists=True, file_okay=False), default="campaign")
+@click.argument("out", type=GivenPath(path_type=Path, exists=True, file_okay=False), default="campaign")
 @click.option("--cells", is_flag=True, help="A line for each finished cell as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
@@ -51,7 +52,7 @@ def status(context: click.Context, /, *, out: Path, cells: bool, as_json: bool) 
 
 
 @click.command("cancel")
-@click.argument("out", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("out", type=GivenPath(path_type=Path, exists=True, file_okay=False))
 @click.argument("cells", nargs=-1)
 @click.pass_context
 def cancel(context: click.Context, /, *, out: Path, cells: tuple[str, ...]) -> int:

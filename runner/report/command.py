@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.errors import UsageError
 from mettlebench.load import BUILT_IN, load_tasks
 from runner.campaign import Campaign
@@ -17,11 +18,11 @@ from runner.result_form import load_results
 
 
 @click.command("report")
-@click.argument("campaign", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("campaign", type=GivenPath(path_type=Path, exists=True, file_okay=False))
 @click.option(
     "--out",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=GivenPath(path_type=Path),
     help="Where it is written, in place of an earlier report.  [default: report, in the campaign's folder]",
 )
 @click.option("--title", metavar="TEXT", help="What the report calls the campaign.  [default: its folder]")
@@ -31,7 +32,7 @@ from runner.result_form import load_results
 @click.option(
     "--tasks",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=GivenPath(path_type=Path),
     default=BUILT_IN,
     help="The folder of tasks; by default those of mettlebench.",
 )
