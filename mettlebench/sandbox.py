@@ -35,6 +35,7 @@ _SYSTEM_ETC = (
     "/etc/mime.types",
     "/etc/magic",
 )
+_OWN_PLACES = ("proc", "dev", "sys", "tmp", "run", "home", "logs", "tests")
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _LEAST_PYTHON = (3, 11)
 
@@ -57,6 +58,7 @@ GIVEN_UP_BY_NONE = (
 class Sandbox:
     """What a command may see: `workspace` to write, `read_only` (host path to inner path) to read.
 
+    `root` is a system to be seen, read-only, in place of this machine's; in it the command is root by name.
     `user` is whom it runs as in mode none, if not as the caller; what `run` leaves of that user is ended.
     """
 
@@ -68,6 +70,7 @@ class Sandbox:
     writable: Mapping[Path, str] = field(default_factory=dict)
     workspace_read_only: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    root: Path | None = None
     user: int | None = None
 
     def seen(self, inner: str, host: Path) -> str:
@@ -234,14 +237,16 @@ def _version(python: str) -> tuple[int, ...]:
 
 
 def _bubblewrap(sandbox: Sandbox, environment: Mapping[str, str]) -> list[str]:
-    arguments = ["bwrap", "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000"]
+    number = "1000" if sandbox.root is None else "0"
+    arguments = ["bwrap", "--unshare-all", "--unshare-user", "--uid", number, "--gid", number]
     arguments += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "workshop"]
     if sandbox.network:
         arguments += ["--share-net"]
     arguments += ["--clearenv"]
     for name, value in environment.items():
         arguments += ["--setenv", name, value]
-    arguments += [*_system(), "--proc", "/proc", "--dev", "/dev"]
+    system = _system() if sandbox.root is None else _other_system(sandbox.root)
+    arguments += [*system, "--proc", "/proc", "--dev", "/dev"]
     for place in ("/tmp", "/run", "/var/tmp", "/home/dev"):
         arguments += ["--tmpfs", place]
     arguments += ["--ro-bind" if sandbox.workspace_read_only else "--bind"]
@@ -268,6 +273,19 @@ def _system() -> list[str]:
         arguments += ["--ro-bind-try", place, place]
     for file in ("passwd", "group", "hosts", "nsswitch.conf"):
         arguments += ["--ro-bind", str(_ETC / file), f"/etc/{file}"]
+    return arguments
+
+
+def _other_system(root: Path) -> list[str]:
+    """Each entry of an unpacked image on its own, so that other places can stand beside them."""
+    arguments = []
+    for path in sorted(root.iterdir()):
+        if path.name in _OWN_PLACES:
+            continue
+        if path.is_symlink():
+            arguments += ["--symlink", str(path.readlink()), f"/{path.name}"]
+        else:
+            arguments += ["--ro-bind", str(path), f"/{path.name}"]
     return arguments
 
 
