@@ -27,6 +27,7 @@ class Verdict:
     Attributes:
         prefix: how many criteria hold before the first that does not.
         regressions: ids that held in the verdict before and do not hold now.
+        ordered: the criteria follow one another; without an order progress is the share that holds.
     """
 
     task_id: str
@@ -34,6 +35,7 @@ class Verdict:
     first_failure: str | None
     feedback: str | None
     regressions: tuple[str, ...]
+    ordered: bool = True
 
     @property
     def accepted(self) -> bool:
@@ -48,8 +50,8 @@ class Verdict:
 
     @property
     def progress(self) -> float:
-        """The longest satisfied prefix as a share of all criteria."""
-        return self.prefix / len(self.results)
+        """The longest satisfied prefix as a share of all criteria, or all that hold where no order is."""
+        return (self.prefix if self.ordered else self.passed) / len(self.results)
 
     @property
     def passed(self) -> int:
@@ -82,6 +84,7 @@ def encode_verdict(verdict: Verdict) -> bytes:
         "progress": round(verdict.progress, 6),
         "passed": verdict.passed,
         "regressions": list(verdict.regressions),
+        **({} if verdict.ordered else {"ordered": False}),
         "criteria": [
             {
                 "id": result.id,
@@ -107,6 +110,7 @@ def decode_verdict(data: bytes) -> Verdict:
             first_failure=_text_or_none(document["first_failure"]),
             feedback=_text_or_none(document["feedback"]),
             regressions=tuple(_text(each) for each in document["regressions"]),
+            ordered=document.get("ordered", True) is True,
         )
     except (KeyError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"this is no verdict: {error!r}") from error
