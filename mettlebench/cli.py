@@ -17,6 +17,8 @@ from mettlebench.errors import MettleBenchError
 from mettlebench.evaluate import evaluate
 from mettlebench.gates import GateReport, gate, lint
 from mettlebench.harbor.export import export_task
+from mettlebench.harbor.read import FAMILY, HarborTask, load_either
+from mettlebench.harbor.verdicts import grade_harbor, read_logs
 from mettlebench.load import BUILT_IN, load_task, task_ids
 from mettlebench.review import review_task
 from mettlebench.sandbox import GIVEN_UP_BY_NONE, SandboxMode, require_sandbox
@@ -76,13 +78,13 @@ def new_command(place: Path) -> None:
 @_json_option
 def list_command(folder: Path, as_json: bool) -> None:  # noqa: FBT001 -- click passes it by name
     """List tasks."""
-    tasks = _chosen(folder, ())
+    rows = [_row(load_either(task_id, folder)) for task_id in task_ids(folder)]
     if as_json:
-        _emit([{"id": t.id, "family": t.family.value, "criteria": len(t.criteria)} for t in tasks])
+        _emit([{"id": row[0], "family": row[1], "criteria": row[2]} for row in rows])
         return
-    for task in tasks:
-        click.echo(f"{task.id:<32} {task.family.value:<16} {len(task.criteria):>2} criteria  {task.title}")
-    click.echo(f"{len(tasks)} tasks, {sum(len(task.criteria) for task in tasks)} criteria")
+    for task_id, family, criteria, title in rows:
+        click.echo(f"{task_id:<32} {family:<16} {criteria:>2} criteria  {title}")
+    click.echo(f"{len(rows)} tasks, {sum(row[2] for row in rows)} criteria")
 
 
 @mettlebench.command("show")
@@ -92,7 +94,10 @@ def list_command(folder: Path, as_json: bool) -> None:  # noqa: FBT001 -- click 
 @_json_option
 def show_command(task_id: str, hidden: bool, folder: Path, as_json: bool) -> None:  # noqa: FBT001
     """Show one task."""
-    task = load_task(task_id, folder)
+    task = load_either(task_id, folder)
+    if isinstance(task, HarborTask):
+        _show_harbor(task, hidden=hidden, as_json=as_json)
+        return
     if as_json:
         _emit(_document(task, hidden=hidden))
         return
@@ -188,12 +193,25 @@ def grade_command(
     as_json: bool,  # noqa: FBT001
 ) -> int:
     """Grade a workspace; it stays as it is."""
-    verdict = evaluate(load_task(task_id, folder), workspace, mode=_mode(mode), previous=_previous(previous))
-    if as_json:
-        click.echo(encode_verdict(verdict), nl=False)
+    task, earlier = load_either(task_id, folder), _previous(previous)
+    if isinstance(task, HarborTask):
+        verdict = grade_harbor(task, workspace, mode=_mode(mode), previous=earlier)
     else:
-        _show_verdict(verdict)
-    return 0 if verdict.accepted else 1
+        verdict = evaluate(task, workspace, mode=_mode(mode), previous=earlier)
+    return _told(verdict, as_json=as_json)
+
+
+@mettlebench.command("verdict")
+@click.argument("task_id")
+@click.argument("logs", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@_tasks_option
+@_json_option
+def verdict_command(task_id: str, logs: Path, folder: Path, as_json: bool) -> int:  # noqa: FBT001
+    """Read the verdict on a Harbor task out of LOGS, the `verifier` folder of a trial of Harbor's."""
+    task = load_either(task_id, folder)
+    if not isinstance(task, HarborTask):
+        raise click.UsageError(f"{task_id} is no Harbor task; an exported one leaves its own verdict.json")
+    return _told(read_logs(task, logs), as_json=as_json)
 
 
 @mettlebench.command("export")
@@ -259,6 +277,42 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _row(task: Task | HarborTask) -> tuple[str, str, int, str]:
+    if isinstance(task, HarborTask):
+        return task.id, FAMILY, len(task.tests), task.title
+    return task.id, task.family.value, len(task.criteria), task.title
+
+
+def _show_harbor(task: HarborTask, *, hidden: bool, as_json: bool) -> None:
+    if as_json:
+        shown: dict[str, Any] = {
+            "id": task.id,
+            "title": task.title,
+            "family": FAMILY,
+            "category": task.category,
+            "criteria": len(task.tests),
+            "instruction": task.instruction,
+        }
+        _emit({**shown, "tests": list(task.tests)} if hidden else shown)
+        return
+    click.echo(f"{task.title}\n{task.id}, {FAMILY}, {task.category}\n\n{task.instruction}")
+    click.echo(f"works in {task.workdir or 'a place that only its image names'}; ", nl=False)
+    click.echo(f"its image is unpacked at {task.root}" if task.root else "its image is not unpacked here")
+    if not hidden:
+        click.echo(f"{len(task.tests)} criteria in no order, hidden (--hidden names them)")
+        return
+    for name in task.tests:
+        click.echo(name)
+
+
+def _told(verdict: Verdict, *, as_json: bool) -> int:
+    if as_json:
+        click.echo(encode_verdict(verdict), nl=False)
+    else:
+        _show_verdict(verdict)
+    return 0 if verdict.accepted else 1
+
+
 def _chosen(folder: Path, ids: Sequence[str]) -> tuple[Task, ...]:
     return tuple(load_task(task_id, folder) for task_id in (ids or task_ids(folder)))
 
@@ -283,7 +337,10 @@ def _previous(path: Path | None) -> Verdict | None:
 def _show_verdict(verdict: Verdict) -> None:
     for result in verdict.results:
         click.echo(f"{'pass' if result.passed else 'FAIL'}  {result.id}  {result.detail}")
-    click.echo(f"prefix {verdict.prefix} of {len(verdict.results)}")
+    if verdict.ordered:
+        click.echo(f"prefix {verdict.prefix} of {len(verdict.results)}")
+    else:
+        click.echo(f"{verdict.passed} of {len(verdict.results)}")
     if verdict.regressions:
         click.echo(f"held before and does not now: {', '.join(verdict.regressions)}")
     click.echo("accepted" if verdict.feedback is None else f"feedback: {verdict.feedback}")

@@ -7,6 +7,7 @@ MettleBenchError
 ├── SandboxUnavailableError     exit 1   this machine cannot make the sandbox that was asked for
 ├── BuildError                  exit 1   a task's builder failed
 ├── StepError                   exit 1   a step of a reference script failed
+├── HarborTaskError             exit 2   a Harbor task that this cannot be done with
 ├── ExportTargetError           exit 2   something is already where a task is to be exported to
 ├── WorkspaceCopyError          exit 1   a workspace cannot be copied for grading
 └── EvaluatorError              exit 1   an evaluator raised, hung or answered garbage: never a verdict
@@ -72,6 +73,12 @@ class StepError(MettleBenchError):
         self.log = log
         ended = "did not end in time" if code is None else f"ended with {code}"
         super().__init__(f"{script}, step {step!r}, {ended}; its output:\n{log.rstrip()}")
+
+
+class HarborTaskError(MettleBenchError):
+    """A Harbor task that what was asked for cannot be done with; the message says what can."""
+
+    exit_code = 2
 
 
 class ExportTargetError(MettleBenchError):

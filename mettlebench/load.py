@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mettlebench.errors import TaskFormatError, UnknownTaskError
+from mettlebench.errors import HarborTaskError, TaskFormatError, UnknownTaskError
 from mettlebench.task import (
     FORMAT,
     MAX_CRITERIA,
@@ -66,8 +66,18 @@ def load_tasks(folder: Path = BUILT_IN) -> tuple[Task, ...]:
     return tuple(read_task(folder / task_id) for task_id in task_ids(folder))
 
 
+def is_harbor(folder: Path) -> bool:
+    """Whether a folder with a `task.toml` holds a task of Harbor's format and not of ours."""
+    return (folder / "tests" / "test.sh").is_file() and not (folder / "checklist.toml").exists()
+
+
 def read_task(folder: Path) -> Task:
-    """The task in this very folder; raises TaskFormatError with file and line."""
+    """The task in this very folder; raises TaskFormatError with file and line, HarborTaskError."""
+    if is_harbor(folder):
+        raise HarborTaskError(
+            f"{folder} is a Harbor task: it can be listed, shown and graded here, and is run by Harbor, with "
+            "our agents as well (--agent runner.harbor.agent:AgentRewind)"
+        )
     root = TomlFile(folder / "task.toml").root
     found = root.number("format", least=1)
     if found > FORMAT:

@@ -80,6 +80,10 @@ class Table:
     def has(self, key: str) -> bool:
         return key in self._data
 
+    def value(self, key: str) -> object:
+        """What stands there, whatever it is; None where the key is absent."""
+        return self._data.get(key)
+
     def text(self, key: str) -> str:
         """A string that is not blank."""
         value = self._need(key)
