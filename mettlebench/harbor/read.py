@@ -104,7 +104,7 @@ def _workdir(named: str, dockerfile: Path) -> PurePosixPath | None:
 
 
 def _tests(folder: Path) -> Iterator[str]:
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(folder.glob("*.py")):
         if not _TEST_FILE.fullmatch(path.name):
             continue
         try:

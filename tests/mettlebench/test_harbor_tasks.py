@@ -68,6 +68,8 @@ def folder(tmp_path: Path) -> Path:
     (task / "environment" / "Dockerfile").write_text("FROM debian\nWORKDIR /srv\nRUN true\nWORKDIR app\n")
     (task / "tests" / "test_outputs.py").write_text(TESTS)
     (task / "tests" / "helper.py").write_text("def test_of_no_test_file(): pass\n")
+    (task / "tests" / "data").mkdir()
+    (task / "tests" / "data" / "test_data.py").write_text("def test_of_what_is_tested(): pass\n")
     (task / "tests" / "test.sh").write_text(REPORTER)
     return task.parent
 
