@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentrewind.backup.hosts.host import HostCall, Reply, When, call_of, dumped, text
+from agentrewind.backup.hosts.host import HostCall, Reply, When, call_of, dumped, when_of
 from agentrewind.records import Json
 
 _EVENTS = {
@@ -19,7 +19,7 @@ class ClaudeCode:
 
     def read(self, document: Mapping[str, Json]) -> HostCall | None:
         """The call of `tool_name` and `tool_input`; tools of MCP servers are named as we name them."""
-        when = _EVENTS.get(text(document, "hook_event_name"))
+        when = when_of(document, _EVENTS, "hook_event_name")
         if when is None:
             return None
         return call_of(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
+from pathlib import Path
 from typing import Protocol
 
 import orjson
@@ -80,6 +81,22 @@ def text(document: Mapping[str, Json], *names: str) -> str:
     return ""
 
 
+def when_of(
+    document: Mapping[str, Json], events: Mapping[str, When], *fields: str, tool: str = "tool_name"
+) -> When | None:
+    """Where the call of a document stands, None for an event that is known to be none of a tool.
+
+    Raises DocumentError where no event is named, or an unknown one speaks of a tool: it may run.
+    """
+    named = text(document, *fields)
+    if not named:
+        raise DocumentError(f"the document has no {fields[0]}")
+    when = events.get(named)
+    if when is None and tool in document:
+        raise DocumentError(f"{fields[0]} is {named!r}, which is no event of a tool call that is known here")
+    return when
+
+
 def call_of(
     document: Mapping[str, Json],
     *,
@@ -90,7 +107,10 @@ def call_of(
     cwd: str,
     when: When,
 ) -> HostCall:
-    """A call from the fields of these names. Raises DocumentError where name or arguments are missing."""
+    """A call from the fields of these names.
+
+    Raises DocumentError where name or arguments are missing, or the directory is given from elsewhere.
+    """
     tool = text(document, name)
     given = document.get(arguments)
     if not tool:
@@ -99,6 +119,9 @@ def call_of(
         given = _parsed(given)
     if not isinstance(given, dict):
         raise DocumentError(f"{arguments} of {tool} is no object")
+    place = text(document, cwd)
+    if place and not Path(place).is_absolute():
+        raise DocumentError(f"{cwd} is {place!r}, which is no absolute path")
     identity = (
         text(document, call_id)
         or sha256(orjson.dumps([tool, given], option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
@@ -107,7 +130,7 @@ def call_of(
     return HostCall(
         when=when,
         call=ToolCall(name=tool, arguments=given, call_id=text(document, call_id) or None, tagged=tagged),
-        cwd=text(document, cwd),
+        cwd=place,
         key=f"{text(document, session)}:{identity}",
     )
 

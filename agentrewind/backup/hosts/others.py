@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agentrewind.backup.hosts.host import HostCall, Reply, When, call_of, dumped, text
+from agentrewind.backup.hosts.host import HostCall, Reply, When, call_of, dumped, text, when_of
 from agentrewind.backup.values import ToolCall
 from agentrewind.records import Json
 
@@ -16,7 +16,7 @@ class Hermes:
     def read(self, document: Mapping[str, Json]) -> HostCall | None:
         """The call; its id stands in `extra`."""
         events = {"pre_tool_call": When.BEFORE, "post_tool_call": When.AFTER}
-        when = events.get(text(document, "hook_event_name"))
+        when = when_of(document, events, "hook_event_name")
         if when is None:
             return None
         extra = document.get("extra")
@@ -46,7 +46,7 @@ class GeminiCli:
     def read(self, document: Mapping[str, Json]) -> HostCall | None:
         """The call; a tool of an MCP server is named by `mcp_context`."""
         events = {"BeforeTool": When.BEFORE, "AfterTool": When.AFTER}
-        when = events.get(text(document, "hook_event_name"))
+        when = when_of(document, events, "hook_event_name")
         if when is None:
             return None
         found = call_of(
@@ -81,7 +81,7 @@ class OpenHands:
     def read(self, document: Mapping[str, Json]) -> HostCall | None:
         """The call; the event is named `event_type` or, as Claude Code does, `hook_event_name`."""
         events = {"PreToolUse": When.BEFORE, "PostToolUse": When.AFTER}
-        when = events.get(text(document, "event_type", "hook_event_name"))
+        when = when_of(document, events, "event_type", "hook_event_name")
         if when is None:
             return None
         cwd = "working_dir" if text(document, "working_dir") else "cwd"
@@ -109,8 +109,8 @@ class Plugin:
 
     def read(self, document: Mapping[str, Json]) -> HostCall | None:
         """`when` (before, after), `tool`, `arguments`, `call_id`, `session`, `cwd`."""
-        named = text(document, "when")
-        if named not in list(When):
+        when = when_of(document, {each.value: each for each in When}, "when", tool="tool")
+        if when is None:
             return None
         return call_of(
             document,
@@ -119,7 +119,7 @@ class Plugin:
             call_id="call_id",
             session="session",
             cwd="cwd",
-            when=When(named),
+            when=when,
         )
 
     def passes(self, note: str) -> Reply:

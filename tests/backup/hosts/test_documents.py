@@ -61,6 +61,8 @@ RAW = {
     "no object": "[1]",
     "null": "null",
     "another event": '{"hook_event_name":"SessionStart","event_type":"SessionStart","when":"never"}',
+    "no event": '{"tool_name":"Bash","tool":"Bash","tool_input":{"command":"rm x"}}',
+    "an unknown event of a tool": '{"hook_event_name":"Nope","when":"nope","tool_name":"Bash","tool":"Bash"}',
     "not UTF-8": "\udcff",
     "deep": "[" * 500,
 }
@@ -87,6 +89,8 @@ def _cases(harness: str) -> dict[str, tuple[tuple[str, ...], str]]:
         orjson.dumps({**document, arguments: None}).decode(),
     )
     found["no tool"] = ((), orjson.dumps({**document, tool: ""}).decode())
+    folder = "working_dir" if "working_dir" in document else "cwd"
+    found["a folder from elsewhere"] = ((), orjson.dumps({**document, folder: "relative"}).decode())
     for name, text in RAW.items():
         found[name] = ((), text)
     return found
@@ -136,7 +140,20 @@ def test_what_passes_never_allows_past_the_users_permissions(harness: str) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["no arguments", "no tool", "nothing", "no JSON", "no object", "null", "not UTF-8", "deep"]
+    "name",
+    [
+        "no arguments",
+        "no tool",
+        "nothing",
+        "no JSON",
+        "no object",
+        "null",
+        "no event",
+        "an unknown event of a tool",
+        "a folder from elsewhere",
+        "not UTF-8",
+        "deep",
+    ],
 )
 @pytest.mark.parametrize("harness", HOSTS)
 def test_what_cannot_be_read_is_refused(harness: str, name: str) -> None:
