@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from agentrewind.backup.kind import CaptureError, UnclearError
+from agentrewind.backup.kinds.files_targets import copied
 from agentrewind.backup.kinds.git_watch import git_doubts
 from agentrewind.backup.kinds.table import kind_of
 from agentrewind.backup.rules.matching import Rules
@@ -81,12 +82,15 @@ class _Gathered:
             read_only=not self.changes,
             tier=tier,
             rules=tuple(self.rules),
-            targets=tuple(self.targets.values()),
+            targets=tuple(self._targets(only_removes=len(self.rules) == 1 and not uncovered)),
             restore=tuple(self.restore.values()),
             reason=self._reason(uncovered),
             uncovered=uncovered,
             untried=tuple(rule.id for rule in self.rules.values() if rule.untried),
         )
+
+    def _targets(self, *, only_removes: bool) -> Iterable[Target]:
+        return self.targets.values() if only_removes else map(copied, self.targets.values())
 
     def _reason(self, uncovered: tuple[str, ...]) -> str:
         if not self.changes and not uncovered:

@@ -146,7 +146,6 @@ class Decision:
         reason: why, in a sentence or two.
         uncovered: what the call may change and nothing here preserves; empty where all is.
         untried: the rules among these that no test has proven.
-        rewritten: the command that runs instead, None where the call runs as it is.
     """
 
     read_only: bool
@@ -157,4 +156,3 @@ class Decision:
     reason: str
     uncovered: tuple[str, ...] = ()
     untried: tuple[str, ...] = ()
-    rewritten: str | None = None

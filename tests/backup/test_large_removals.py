@@ -1,7 +1,8 @@
-"""Large trees that a call only removes are kept by links: nothing is copied, and they come back."""
+"""What a call only removes is kept by links: nothing is copied, and it comes back."""
 
 from __future__ import annotations
 
+import mmap
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -80,3 +81,64 @@ def test_on_another_file_system_it_is_copied(bench: Bench) -> None:
     assert {path: replace(fact, mtime_ns=0) for path, fact in found.items()} == {
         path: replace(fact, mtime_ns=0) for path, fact in before.items()
     }
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Files that are worth a link, where they are nobody else's."""
+    monkeypatch.setattr(files_targets, "SOLE_FILES", 4)
+    made = Bench(base=tmp_path)
+    for name in ("a", "b", "c", "d"):
+        made.write(f"logs/{name}", f"{name}\n")
+    return made
+
+
+def links(bench: Bench) -> int:
+    return len(list((bench.store.directory / "links").glob("*")))
+
+
+def test_what_is_nobody_elses_is_kept_by_a_link_whatever_its_size(small: Bench) -> None:
+    before = small.facts()
+    small.do(f"rm -rf '{small.out}/logs'")
+    assert links(small) == 4
+    [result] = small.take_back()
+    assert result.state is State.RESTORED, result.detail
+    assert small.facts() == before
+
+
+@pytest.mark.parametrize("how", ["open", "mapped", "another name"])
+def test_what_somebody_could_write_into_is_copied(small: Bench, how: str) -> None:
+    path, other = small.out / "logs" / "a", small.base / "other name"
+    before = small.facts()
+    if how == "another name":
+        os.link(path, other)
+    with path.open("r+b") as file:
+        mapped = mmap.mmap(file.fileno(), 0) if how == "mapped" else None
+        if how != "open":
+            file.close()
+        small.do(f"rm -rf '{small.out}/logs'")
+        assert links(small) == 3
+        if mapped is not None:
+            mapped[:1] = b"x"
+            mapped.close()
+        elif how == "open":
+            file.write(b"written later")
+    if how == "another name":
+        other.write_text("written later")
+
+    [result] = small.take_back()
+
+    assert result.state is State.RESTORED, result.detail
+    assert {each: fact.content for each, fact in small.facts().items()} == {
+        each: fact.content for each, fact in before.items()
+    }
+
+
+@pytest.mark.parametrize("more", ["echo more >> logs/a", "chmod 600 logs/a", "./unknown"])
+def test_a_call_that_does_more_than_removing_is_preserved_for_by_copies(small: Bench, more: str) -> None:
+    before = small.facts()
+    small.do(f"{more}; rm -rf '{small.out}/logs'")
+    assert links(small) == 0
+    results = small.take_back()
+    assert all(result.back for result in results if result.entry.target), results
+    assert small.facts() == before

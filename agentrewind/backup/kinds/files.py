@@ -22,6 +22,7 @@ from agentrewind.backup.kinds.files_targets import (
     inside,
     paths_in,
 )
+from agentrewind.backup.kinds.sole_file import is_sole
 from agentrewind.backup.kinds.tree import (
     Item,
     Take,
@@ -141,9 +142,9 @@ def capture_tree(path: Path, target: Target, store: Store, context: Context) -> 
     """One tree preserved, with its entry for the manifest. Raises CaptureError."""
     skip = _skip(target)
     if _contents(target):
-        take = _linking(store) if _linked(target) else store.put_file
-        if not _linked(target):
+        if target.detail.get("linked") not in _ALL_LINKED:
             check_budget(path, store, skip=skip)
+        take = _linking(store, target) if _linked(target) else store.put_file
         items = scan(path, take, skip=skip)
     else:
         items = _scan(path, target)
@@ -210,15 +211,21 @@ class _ByHash:
         return self._store.open(self._names.get(name, name))
 
 
+_ALL_LINKED = ("all", True)
+"""Every file is kept by a link; the second is how earlier versions said so."""
+
+
 def _linked(target: Target) -> bool:
-    return target.detail.get("linked") is True
+    return target.detail.get("linked") in (*_ALL_LINKED, "sole")
 
 
-def _linking(store: Store) -> Take:
-    """Keeps each file by a link, or as a copy where it lies on another file system than the store."""
+def _linking(store: Store, target: Target) -> Take:
+    """Keeps each file by a link, or as a copy: on another file system than the store, or in doubt."""
+    always = target.detail.get("linked") in _ALL_LINKED
 
     def take(path: Path) -> str:
-        return store.link_file(path) or store.put_file(path)
+        found = store.link_file(path) if always or is_sole(path) else None
+        return found or store.put_file(path)
 
     return take
 

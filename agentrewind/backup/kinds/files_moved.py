@@ -26,7 +26,7 @@ def is_large_move(source: Path, into: Path) -> bool:
     if os.path.lexists(into) or not os.path.lexists(source) or not into.parent.is_dir():
         return False
     try:
-        return source.lstat().st_dev == into.parent.stat().st_dev and sizes(source) >= UNCOPIED
+        return source.lstat().st_dev == into.parent.stat().st_dev and sum(sizes(source)) >= UNCOPIED
     except CaptureError:
         return False
 

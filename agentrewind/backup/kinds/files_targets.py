@@ -25,7 +25,13 @@ _EACH = 16
 """Up to so many paths of one command are targets of their own, more of them one target together."""
 
 LINKED = 256 << 20
-"""Bytes from which on what is only removed is kept by links instead of copies."""
+"""Bytes from which on what a call removes is kept by links instead of copies, whatever else the call does."""
+
+SOLE = 1 << 20
+"""Bytes from which on it is so where the call does nothing else, for files that are nobody else's."""
+
+SOLE_FILES = 100
+"""The same for a number of files: each copy costs more than its bytes."""
 
 _NO_FILES = ("/proc", "/sys", "/dev")
 
@@ -79,10 +85,20 @@ def file_target(
 
 
 def _by_links(target: Target) -> Target:
-    """A large tree that only loses its names is kept by links to its files, without copying them."""
-    if sum(sizes(path) for path in paths_in(target) if os.path.lexists(path)) < LINKED:
+    """What only loses its names is kept by links to its files; below a size only to those of nobody else."""
+    files = [each for path in paths_in(target) if os.path.lexists(path) for each in sizes(path)]
+    if sum(files) >= LINKED:
+        return replace(target, detail={**target.detail, "linked": "all"})
+    if sum(files) >= SOLE or len(files) >= SOLE_FILES:
+        return replace(target, detail={**target.detail, "linked": "sole"})
+    return target
+
+
+def copied(target: Target) -> Target:
+    """The target for a call that does more than removing: what it may write into first is copied."""
+    if target.detail.get("linked") != "sole":
         return target
-    return replace(target, detail={**target.detail, "linked": True})
+    return replace(target, detail={name: each for name, each in target.detail.items() if name != "linked"})
 
 
 def paths_in(target: Target) -> tuple[Path, ...]:

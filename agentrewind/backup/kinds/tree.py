@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -115,10 +115,9 @@ def show(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def sizes(root: Path, *, skip: Iterable[Path] = ()) -> int:
-    """Bytes of all files of a tree, each inode once."""
-    seen = {(item.twin or item.path): item.size for item in scan(root, nothing, skip=skip)}
-    return sum(seen.values())
+def sizes(root: Path, *, skip: Iterable[Path] = ()) -> Collection[int]:
+    """Bytes of each file of a tree, each inode once; of what is no file 0."""
+    return {(item.twin or item.path): item.size for item in scan(root, nothing, skip=skip)}.values()
 
 
 def hashed(path: Path) -> str:
@@ -140,7 +139,7 @@ def nothing(_path: Path) -> str:
 
 def check_budget(root: Path, store: Store, *, skip: Iterable[Path] = ()) -> None:
     """Raises CaptureError where the tree is more than a backup may hold, or than the store has room for."""
-    needed = sizes(root, skip=skip)
+    needed = sum(sizes(root, skip=skip))
     if needed > BUDGET:
         raise CaptureError(
             f"{show(root)} holds {needed / 1e9:.1f} GB, more than the {BUDGET / 1e9:.1f} GB that a backup "
