@@ -201,8 +201,6 @@ def test_a_divergence_ends_the_process_at_once(stage: Stage, one_a_harness: Vari
 
 
 def test_the_harness_does_what_it_does_without_the_layer(stage: Stage, variant: Variant) -> None:
-    if variant.harness == "smolagents":
-        pytest.skip("its code actions need a layer that knows its answers; see its own tests")
     script = Script(variant)
     left, right = shell(marked("left")), shell(marked("right", "cat one.txt"))
     pairs = [[left, right]] if script.dialect.several else [[left], [right]]
