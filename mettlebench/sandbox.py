@@ -75,7 +75,7 @@ class Sandbox:
 
     def seen(self, inner: str, host: Path) -> str:
         """How a bound path is called by the command: its inner name, or the host's own without a sandbox."""
-        return inner if self.mode is SandboxMode.BUBBLEWRAP else str(host)
+        return inner if self.mode is SandboxMode.BUBBLEWRAP else str(host.absolute())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,11 +250,12 @@ def _bubblewrap(sandbox: Sandbox, environment: Mapping[str, str]) -> list[str]:
     for place in ("/tmp", "/run", "/var/tmp", "/home/dev"):
         arguments += ["--tmpfs", place]
     arguments += ["--ro-bind" if sandbox.workspace_read_only else "--bind"]
-    arguments += [str(sandbox.workspace), sandbox.inside]
+    # a sandbox is made from the root directory, where a path of the caller's leads elsewhere
+    arguments += [str(sandbox.workspace.absolute()), sandbox.inside]
     for host, inner in sandbox.writable.items():
-        arguments += ["--bind", str(host), inner]
+        arguments += ["--bind", str(host.absolute()), inner]
     for host, inner in sandbox.read_only.items():
-        arguments += ["--ro-bind", str(host), inner]
+        arguments += ["--ro-bind", str(host.absolute()), inner]
     return [*arguments, "--chdir", sandbox.inside]
 
 
@@ -279,7 +280,7 @@ def _system() -> list[str]:
 def _other_system(root: Path) -> list[str]:
     """Each entry of an unpacked image on its own, so that other places can stand beside them."""
     arguments = []
-    for path in sorted(root.iterdir()):
+    for path in sorted(root.absolute().iterdir()):
         if path.name in _OWN_PLACES:
             continue
         if path.is_symlink():

@@ -9,6 +9,7 @@ import pytest
 
 from mettlebench.cli import run
 from mettlebench.task import Task
+from mettlebench.tree import tree_digest
 from mettlebench.verdict import decode_verdict
 
 
@@ -64,6 +65,19 @@ def test_new_makes_a_task_and_never_writes_over_one(
     assert run(["new", str(tmp_path / "mine")]) == 2
     assert run(["new", str(tmp_path / "Not An Id")]) == 2
     assert not (tmp_path / "Not An Id").exists()
+
+
+def test_paths_may_start_where_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said(capsys, "new", "mine/sample")
+    said(capsys, "build", "sample", "ws", "--tasks", "mine")
+    assert "C01" in said(capsys, "grade", "sample", "ws", "--tasks", "mine", code=1)
+    said(capsys, "build", "sample", "ws2", "--tasks", "mine", "--sandbox", "none")
+    assert tree_digest(Path("ws")) == tree_digest(Path("ws2"))
+    said(capsys, "export", "sample", "--tasks", "mine", "--format", "harbor", "--out", "out")
+    assert Path("out/sample/environment/workspace.tar").is_file()
 
 
 def test_what_goes_wrong_is_told_in_a_line(sample: Task, capsys: pytest.CaptureFixture[str]) -> None:
