@@ -66,6 +66,9 @@ _REF = "refs/agentrewind/{run}/carried-{commit}"
 def export_run(run: Run, file: Path, *, home: Path, redact: bool = False) -> JsonObject:
     """Write the archive, in place of an older file only once it is whole; returns what it holds.
 
+    Its `digest` is that of the list of contents, and so of all that the archive holds: whoever is told it by
+    another way than the archive itself can see that nothing was exchanged or cut off.
+
     With `redact` whatever looks like a credential is taken out of the log; snapshots, whose files cannot be
     judged so, are left out, and with them everything that restores or replays.
 
@@ -93,10 +96,12 @@ def export_run(run: Run, file: Path, *, home: Path, redact: bool = False) -> Jso
             "snapshots": [*commits],
             "files": {name: [_digest(path), path.stat().st_size] for name, path in members.items()},
         }
-        _write_tar(file, contents, members)
+        listed = orjson.dumps(contents)
+        _write_tar(file, listed, members)
     return {
         "run_id": run.run_id,
         "file": str(file),
+        "digest": sha256(listed).hexdigest(),
         "bytes": file.stat().st_size,
         "nodes": len(timeline.nodes),
         "snapshots": len(commits),
@@ -115,8 +120,8 @@ def import_run(file: Path, *, home: Path, clock: Clock) -> JsonObject:
     make_directory(home)
     with tempfile.TemporaryDirectory(prefix=".import-", dir=home) as folder:
         base = Path(folder)
-        contents = _unpack(file, base)
-        return take_in(base, contents, source=file, home=home, clock=clock)
+        contents, digest = _unpack(file, base)
+        return {**take_in(base, contents, source=file, home=home, clock=clock), "digest": digest}
 
 
 def take_in(base: Path, contents: JsonObject, *, source: Path, home: Path, clock: Clock) -> JsonObject:
@@ -259,14 +264,13 @@ def _make_ours(run: Run, timeline: Timeline) -> None:
         path.write_bytes(encode(own, put_blob=run.blobs.put) + rest)
 
 
-def _write_tar(file: Path, contents: JsonObject, members: Mapping[str, Path]) -> None:
+def _write_tar(file: Path, listed: bytes, members: Mapping[str, Path]) -> None:
     temporary = file.with_name(f".{file.name}.part")
     try:
         with tarfile.open(temporary, "w:gz", format=tarfile.PAX_FORMAT, compresslevel=6) as archive:
-            data = orjson.dumps(contents)
             info = tarfile.TarInfo(_CONTENTS)
-            info.size, info.mode = len(data), 0o600
-            archive.addfile(info, io.BytesIO(data))
+            info.size, info.mode = len(listed), 0o600
+            archive.addfile(info, io.BytesIO(listed))
             for name, path in members.items():
                 info = tarfile.TarInfo(name)
                 info.size, info.mode = path.stat().st_size, 0o600
@@ -278,11 +282,11 @@ def _write_tar(file: Path, contents: JsonObject, members: Mapping[str, Path]) ->
         temporary.unlink(missing_ok=True)
 
 
-def _unpack(file: Path, base: Path) -> JsonObject:
-    """The members that the contents list, each with its hash, below `base`. Raises as `import_run`."""
+def _unpack(file: Path, base: Path) -> tuple[JsonObject, str]:
+    """The contents, their digest, and below `base` the members that they list. Raises as `import_run`."""
     try:
         with tarfile.open(file, "r:gz") as archive:
-            contents = _contents(archive, file)
+            contents, digest = _contents(archive, file)
             files = contents["files"]
             assert isinstance(files, dict)
             for info in archive:
@@ -298,7 +302,7 @@ def _unpack(file: Path, base: Path) -> JsonObject:
         _check_settings(base / SNAPSHOTS, file)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DamagedError(f"{file} cannot be read as an archive of a run: {error}") from error
-    return contents
+    return contents, digest
 
 
 def _check_settings(carried: Path, file: Path) -> None:
@@ -309,13 +313,14 @@ def _check_settings(carried: Path, file: Path) -> None:
             raise ProtectedError(f"{file}: its {SNAPSHOTS}/{name} is not the one that export writes; refused")
 
 
-def _contents(archive: tarfile.TarFile, file: Path) -> JsonObject:
+def _contents(archive: tarfile.TarFile, file: Path) -> tuple[JsonObject, str]:
     first = archive.next()
     source = archive.extractfile(first) if first is not None and first.isreg() else None
     if first is None or source is None or first.name != _CONTENTS or first.size > _MOST_CONTENTS:
         raise UsageError(f"{file} is no archive that `agentrewind export` wrote")
+    listed = source.read()
     try:
-        found: Json = orjson.loads(source.read())
+        found: Json = orjson.loads(listed)
     except orjson.JSONDecodeError as error:
         raise DamagedError(f"{file}: its list of contents is damaged: {error}") from error
     if not isinstance(found, dict) or found.get("kind") != _KIND or not isinstance(found.get("files"), dict):
@@ -323,7 +328,7 @@ def _contents(archive: tarfile.TarFile, file: Path) -> JsonObject:
     if found.get("format") != FORMAT:
         version = found.get("format")
         raise UnsupportedFormatError(version if isinstance(version, int) else 0, FORMAT)
-    return found
+    return found, sha256(listed).hexdigest()
 
 
 def _extract(

@@ -39,6 +39,7 @@ def export(
     """Write RUN into FILE.
 
     The archive holds the log and the files of every node; `agentrewind import` brings it into another store.
+    Damage is found there; that somebody wrote another archive with hashes of its own only the digest shows.
     """
     if full and form != "archive":
         raise UsageError("--full and --format exclude each other")
@@ -59,6 +60,8 @@ def export(
         return
     weight = size(int(str(report["bytes"])))
     say(f"wrote {counted(int(str(report['nodes'])), 'node')} of {found.run_id} to {file}: {weight}")
+    if "digest" in report:
+        say(f"digest {report['digest']!s}: `import` prints the same, where the archive is still this one")
     if redact:
         say("what looked like a credential was taken out; read it before you hand it on", style="note")
 

@@ -38,6 +38,8 @@ def import_(session: Session, *, file: Path, as_json: bool) -> None:
         return
     nodes, snapshots, absent = (int(str(report[name])) for name in ("nodes", "snapshots", "absent"))
     say(f"imported {report['run_id']!s}: {counted(nodes, 'node')}, {counted(snapshots, 'snapshot')}")
+    if "digest" in report:
+        say(f"digest {report['digest']!s}")
     if "trajectory" in report:
         say("it was made of a trajectory and not recorded: it can be looked at and compared", style="note")
     elif report["redacted"]:

@@ -181,10 +181,12 @@ def test_a_spoiled_archive_brings_nothing(spoiled: str, told: Desk, there: Desk,
 
 
 def _cut(members: Members, *, listed: bool) -> Members:
-    """The log without its last three lines; with `listed` the contents agree with that."""
+    """The log without its last node and all after it; with `listed` the contents agree with that."""
     name = "run/segment-0001.jsonl"
     data = next(data for info, data in members if info.name == name)
-    shorter = b"".join(data.splitlines(keepends=True)[:-3])
+    lines = data.splitlines(keepends=True)
+    last = max(number for number, line in enumerate(lines) if b'"kind":"tool"' in line)
+    shorter = b"".join(lines[:last])
     if listed:
         return _altered(members, name, shorter)
     return [(info, shorter if info.name == name else old) for info, old in members]
