@@ -5,10 +5,13 @@ The process gets a mount namespace of its own in which the copy covers the works
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from agentrewind.copy_enclosure import EXIT_NO_ENCLOSURE, enclosed
 from agentrewind.errors import DamagedError, ProtectedError
@@ -49,14 +52,33 @@ def go_inside(run: Run, arguments: Sequence[str], *, home: Path, environment: Ma
     if not copy.is_dir():
         raise DamagedError(f"the files of run {run.run_id} are gone: there is no folder {copy}")
     command = [sys.executable, "-P", "-c", _COMMAND_LINE, *arguments]
-    done = subprocess.run(
+    child = subprocess.Popen(
         enclosed(copy, root, command, online=True),
         env={**environment, INSIDE: run.run_id, "AGENTREWIND_HOME": str(home)},
-        check=False,
     )
-    if done.returncode == EXIT_NO_ENCLOSURE:
+    with _left_to(child):
+        code = child.wait()
+    if code == EXIT_NO_ENCLOSURE:
         raise ProtectedError(
             f"this system cannot show a copy at {root}, and the original is never used instead; it needs "
             "root or user namespaces. --in-place goes back in the original workspace"
         )
-    return done.returncode
+    return code
+
+
+@contextmanager
+def _left_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """While this lasts, requests to stop are the child's business, which keeps the run resumable.
+
+    A terminal sends its Ctrl-C to the child as well; what is sent to this process alone is handed on.
+    """
+    handlers: Mapping[int, Callable[[int, FrameType | None], None]] = {
+        signal.SIGINT: lambda _number, _frame: None,
+        signal.SIGTERM: lambda number, _frame: child.send_signal(number),
+    }
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -159,14 +161,19 @@ def at_work(desk: Desk, count: int, *arguments: str) -> Iterator[list[dict[str, 
     ]
     documents: list[dict[str, Any]] = []
     try:
-        for _ in range(400):
-            if len(list((desk.base / "met").iterdir())) == count:
-                break
-            time.sleep(0.05)
+        met(desk, count)
         yield documents
     finally:
         (desk.base / "go").touch()
         documents += [json.loads(each.communicate()[0]) for each in running]
+
+
+def met(desk: Desk, count: int) -> None:
+    """Wait until so many forks are at work."""
+    for _ in range(600):
+        if len(list((desk.base / "met").iterdir())) == count:
+            return
+        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -193,6 +200,29 @@ def test_forks_work_beside_each_other_and_beside_the_original(desk: Desk, waitin
     assert not (desk.workspace / "end.txt").exists()
     assert desk.json("verify")["sound"]
     assert collect_all(desk.home, clock=SystemClock()).busy == ()
+
+
+@needs_namespaces
+@pytest.mark.parametrize("to_all", [True, False], ids=["Ctrl-C", "SIGTERM"])
+def test_a_fork_is_stopped_as_a_run_is(desk: Desk, waiting: str, to_all: bool) -> None:
+    command = [*PROGRAM, "fork", waiting, "--at", "rec_000001", "--memory", "meet", "--json"]
+    with subprocess.Popen(
+        command,
+        env=desk.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as child:
+        met(desk, 1)
+        if to_all:
+            os.killpg(child.pid, signal.SIGINT)  # as a terminal does it
+        else:
+            child.terminate()
+        out, err = child.communicate(timeout=60)
+    assert child.returncode == (130 if to_all else 1), err
+    assert b"Traceback" not in err
+    assert json.loads(out)["state"] == "stopped"
+    assert desk.json("list")[0]["state"] == "stopped"
 
 
 def test_of_two_in_place_the_second_is_refused(desk: Desk, waiting: str) -> None:
