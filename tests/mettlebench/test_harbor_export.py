@@ -18,11 +18,15 @@ import pytest
 from mettlebench.build import build_workspace
 from mettlebench.cli import run as mettlebench
 from mettlebench.harbor.export import export_task
+from mettlebench.harbor.texts import AGENT_MARK
 from mettlebench.perform import perform_all
 from mettlebench.sandbox import Completed, Sandbox, run
 from mettlebench.steps import violation_steps
 from mettlebench.task import Task
 from mettlebench.tree import tree_digest
+
+AGENT = 61852
+"""The agent's user in the container; no user of this machine."""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a Harbor verifier is root in its container")
 
@@ -47,31 +51,26 @@ class Container:
         sandbox = Sandbox(workspace=self.workspace, read_only={self.exported / "solution": "/solution"})
         return run(sandbox, ["/solution/solve.sh"], seconds=120)
 
-    def verify(self, isolation: str = "user") -> int:
+    def verify(self, isolation: str = "user", *, command: str = "/tests/test.sh") -> int:
         """Run the exported verifier as root, in a file system of its own with the image's places."""
         shutil.rmtree(self.place / "tests", ignore_errors=True)
         shutil.copytree(self.exported / "tests", self.place / "tests")
         self.logs.mkdir(parents=True, exist_ok=True)
-        command = [
-            "bwrap",
-            "--unshare-pid",
-            "--unshare-net",
-            "--die-with-parent",
-            "--ro-bind",
-            "/usr",
-            "/usr",
-        ]
+        (self.place / "mark").write_text(f"{AGENT}\n")
+        box = ["bwrap", "--unshare-pid", "--unshare-net", "--die-with-parent"]
+        box += ["--ro-bind", "/usr", "/usr"]
         for name in ("bin", "sbin", "lib", "lib64"):
-            command += ["--symlink", f"usr/{name}", f"/{name}"]
+            box += ["--symlink", f"usr/{name}", f"/{name}"]
         for path in ("/etc/alternatives", "/etc/passwd", "/etc/group", "/etc/ld.so.cache"):
-            command += ["--ro-bind-try", path, path]
-        command += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]
+            box += ["--ro-bind-try", path, path]
+        box += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]
         for inner in ("workspace", "tests", "logs"):
-            command += ["--bind", str(self.place / inner), f"/{inner}"]
-        command += ["--clearenv", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin"]
-        command += ["--setenv", "METTLEBENCH_ISOLATION", isolation, "--chdir", "/workspace"]
+            box += ["--bind", str(self.place / inner), f"/{inner}"]
+        box += ["--ro-bind", str(self.place / "mark"), AGENT_MARK]
+        box += ["--clearenv", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin"]
+        box += ["--setenv", "METTLEBENCH_ISOLATION", isolation, "--chdir", "/workspace"]
         ended = subprocess.run(
-            [*command, "/tests/test.sh"], capture_output=True, stdin=subprocess.DEVNULL, check=False
+            [*box, "bash", "-c", command], capture_output=True, stdin=subprocess.DEVNULL, check=False
         )
         (self.place / "stdout").write_bytes(ended.stdout + ended.stderr)
         return ended.returncode
@@ -163,6 +162,15 @@ def test_where_a_sandbox_can_be_made_the_exported_judge_makes_it(container: Cont
     ended = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
     assert (ended.returncode, ended.stdout) == (0, b"isolation: bubblewrap\n")
     assert container.reward() == {"reward": 0, "progress": 0.0, "criteria_met": 0.0}
+
+
+@needs_root
+def test_what_the_agent_left_running_ends_before_the_grading(container: Container) -> None:
+    left = f"setpriv --reuid {AGENT} --regid {AGENT} --clear-groups setsid -f sleep 20"
+    there = f"ps -o comm= -u {AGENT}"
+    assert container.verify(command=f"{left}; sleep 0.2; {there}; /tests/test.sh; {there}") == 1
+    assert container.said() == "sleep\nisolation: user\n"
+    assert container.reward()["reward"] == 0
 
 
 @needs_root
