@@ -119,9 +119,9 @@ def apply(changes: Sequence[Change]) -> list[Path]:
     for change in changes:
         if _read(change.path) != change.before:
             raise ProtectedError(f"{change.path} was changed meanwhile; look at it and try again")
-    for change in changes:
+    for change in (each for each in changes if not each.empty):
         try:
-            if change.before is not None and change.after is not None:
+            if change.before is not None and change.after is not None and _MARK not in change.before:
                 kept.append(_keep(change.path))
             _write(change)
         except OSError as error:
@@ -165,8 +165,18 @@ def _json_change(
         del document["hooks"]
     if document == _parsed(path, before):
         return Change(path=path, before=before, after=before)
-    after = json.dumps(document, indent=2, ensure_ascii=False) + "\n" if document else None
-    return Change(path=path, before=before, after=after)
+    return Change(path=path, before=before, after=_written(path, document))
+
+
+def _written(path: Path, document: dict[str, Any]) -> str | None:
+    """The document as text: the user's own where it says the same again, None where nothing is left."""
+    original = _read(path.with_name(path.name + COPY))
+    try:
+        if original is not None and json.loads(original) == document:
+            return original
+    except json.JSONDecodeError:
+        pass
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n" if document else None
 
 
 def _groups(path: Path, event: str, groups: Any) -> list[Any]:

@@ -42,7 +42,7 @@ def test_installing_twice_is_installing_once_and_uninstalling_leaves_nothing(
     apply(install_changes(harness, tmp_path, ("--on-failure", "block")))
     assert _tree(tmp_path) != once
     apply(uninstall_changes(harness, tmp_path))
-    assert all(name.endswith(COPY) for name in _tree(tmp_path))
+    assert _tree(tmp_path) == {}
     assert all(change.empty for change in uninstall_changes(harness, tmp_path))
 
 
@@ -72,7 +72,9 @@ def test_what_else_stands_in_the_settings_stays(
         assert installed["hooks"][event][: len(groups)] == groups
     assert {key: value for key, value in installed.items() if key != "hooks"} == others
     apply(uninstall_changes("claude-code", home))
-    assert (json.loads(path.read_text("utf-8")) if path.exists() else {}) == document
+    original = json.dumps(document)
+    assert path.read_text("utf-8") == original
+    assert path.with_name(path.name + COPY).read_text("utf-8") == original
     assert path.with_name(path.name + COPY).read_text("utf-8") == json.dumps(document)
 
 
