@@ -12,11 +12,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agentrewind.backup.understanding import builtins
+from agentrewind.backup.understanding.clauses import clause
 from agentrewind.backup.understanding.finding import prints_matches
 from agentrewind.backup.understanding.nested import Nested
 from agentrewind.backup.understanding.reading import reads
 from agentrewind.backup.understanding.scope import Scope, merged, scope_of
-from agentrewind.backup.understanding.syntax import Node, SyntaxUnclearError, parse, substitutions
+from agentrewind.backup.understanding.syntax import (
+    Node,
+    SyntaxUnclearError,
+    TooMuchError,
+    parse,
+    substitutions,
+)
 from agentrewind.backup.understanding.words import expand, expand_one, here_document, is_quoted
 from agentrewind.backup.understanding.wrappers import unwrap
 from agentrewind.backup.values import Command, Context, Redirect, Word
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
 
 _DEEPEST = 12
 _MOST_COMMANDS = 2000
-_MOST_ROUNDS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +53,6 @@ def read_shell(text: str, context: Context) -> Reading:
     except RecursionError:
         return Reading((), "it is nested too deep")
     return Reading(tuple(reader.found))
-
-
-class _TooMuchError(SyntaxUnclearError):
-    """The text would be read for too long."""
 
 
 @dataclass(slots=True)
@@ -76,7 +78,7 @@ class _Reader:
     def deeper(self) -> Iterator[None]:
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise _TooMuchError("it is nested too deep")
+            raise TooMuchError("it is nested too deep")
         try:
             yield
         finally:
@@ -134,36 +136,8 @@ class _Reader:
                 scope.functions[node["Name"]["Value"]] = node["Body"]
                 after = scope
             case _:
-                after = self.clause(node, scope)
+                after = clause(self, node, scope)
         return after, after
-
-    def clause(self, node: Node, scope: Scope) -> Scope | None:
-        match node["Type"]:
-            case "IfClause":
-                return self.choice(node, scope)
-            case "WhileClause":
-                return self.loop([*node.get("Cond", []), *node.get("Do", [])], scope)
-            case "ForClause":
-                return self.for_each(node, scope)
-            case "CaseClause":
-                return self.case(node, scope)
-            case "DeclClause":
-                return self.declare(node, scope)
-            case "TestClause" | "ArithmCmd" | "LetClause":
-                self.evaluated(node, scope)
-                builtins.forget_arithmetic(node, scope)
-                return scope
-            case other:
-                raise SyntaxUnclearError(f"{other} is not understood")
-
-    def case(self, node: Node, scope: Scope) -> Scope | None:
-        items = node.get("Items", [])
-        self.nested([node.get("Word"), *[item.get("Patterns") for item in items]], scope)
-        after: Scope | None = scope
-        for item in items:
-            # `;&` runs into the next one
-            after = merged(after, self.statements(item.get("Stmts", []), (after or scope).copy()))
-        return after
 
     def binary(self, node: Node, scope: Scope) -> tuple[Scope | None, Scope | None]:
         left, right, operator = node["X"], node["Y"], node["Op"]
@@ -189,72 +163,6 @@ class _Reader:
         self.source = made[0] if len(made) == 1 and not both and prints_matches(made[0]) else None
         self.statement(right, scope.copy())
         self.stdin, self.stdin_file, self.source = before
-
-    def choice(self, node: Node, scope: Scope) -> Scope | None:
-        """An if, with the else and elif parts that hang on it."""
-        start = self.statements(node.get("Cond", []), scope)
-        if start is None:
-            return None
-        then = self.statements(node.get("Then", []), start.copy())
-        if "Else" not in node:
-            return merged(then, start)
-        return merged(then, self.choice(node["Else"], start.copy()))
-
-    def loop(self, body: list[Node], scope: Scope) -> Scope | None:
-        """Read a body until another round would know no more and no less."""
-        now = scope
-        for _ in range(_MOST_ROUNDS):
-            mark = len(self.found)
-            after = merged(self.statements(body, now.copy()), now)
-            assert after is not None
-            if after == now:
-                return now
-            del self.found[mark:]
-            now = after
-        raise _TooMuchError("a loop changes too many variables")
-
-    def for_each(self, node: Node, scope: Scope) -> Scope | None:
-        loop = node["Loop"]
-        self.nested(loop, scope)
-        if loop["Type"] != "WordIter":
-            builtins.forget_arithmetic(loop, scope)
-            return self.loop(node.get("Do", []), scope)
-        name = loop["Name"]["Value"]
-        words = [word for item in loop.get("Items", []) for word in expand(item, scope)]
-        known = all(word.literal and not word.glob for word in words) and bool(words)
-        if not known or len(words) > _MOST_ROUNDS:
-            builtins.assign(scope, name, None)
-            return self.loop(node.get("Do", []), scope)
-        state: Scope | None = scope
-        for word in words:
-            assert state is not None
-            builtins.assign(state, name, word.text)
-            state = merged(self.statements(node.get("Do", []), state.copy()), state)
-        return state
-
-    def declare(self, node: Node, scope: Scope) -> Scope:
-        variant = node.get("Variant", {}).get("Value")
-        exporting = variant in ("export", "declare", "typeset", "readonly")
-        options = "r" if variant == "readonly" else ""
-        self.evaluated(node.get("Args"), scope)
-        for each in node.get("Args", []):
-            if "Name" in each:
-                name = each["Name"]["Value"]
-                self.assignment(each, scope, exporting=exporting)
-                if self.functions and variant not in ("export", "readonly"):
-                    self.locals.add(name)
-                    if each.get("Naked"):
-                        builtins.assign(scope, name, None)
-                scope.fixed |= {name} if set(options) - set("gx") else set()
-                continue
-            parts = (each.get("Value") or {}).get("Parts", [])
-            text = "".join(str(part.get("Value", "")) for part in parts)
-            if text[:1] not in ("-", "+") or any(part.get("Type") != "Lit" for part in parts):
-                scope.spoil("a variable whose name is only known at run time is set")
-            elif variant != "export" and set(text[1:]) & set("niulct"):
-                scope.spoil(f"{variant} {text} changes what assignments mean")
-            options += text[1:]
-        return scope
 
     def assignment(self, node: Node, scope: Scope, *, exporting: bool = False) -> tuple[str, Word]:
         name = node["Name"]["Value"]
@@ -418,20 +326,20 @@ class _Reader:
         if part.command.host is not None:
             inner.variables, inner.cwd = {"IFS": " \t\n"}, None
         if reader.depth > _DEEPEST:
-            raise _TooMuchError("it is nested too deep")
+            raise TooMuchError("it is nested too deep")
         if words is not None:
             reader.simple(replace(part.command, argv=words), inner)
             return
         try:
             reader.script(part.text, inner)
-        except _TooMuchError:
+        except TooMuchError:
             raise
         except SyntaxUnclearError as error:
             self.emit(replace(part.command, unclear=f"what it runs does not parse: {error}"))
 
     def emit(self, command: Command) -> None:
         if len(self.found) >= _MOST_COMMANDS:
-            raise _TooMuchError(f"it runs more than {_MOST_COMMANDS} commands")
+            raise TooMuchError(f"it runs more than {_MOST_COMMANDS} commands")
         if command.argv and (not command.argv[0].literal or command.argv[0].glob) and not command.unclear:
             command = replace(
                 command, unclear=f"which program {command.argv[0].text} is, is only known at run time"

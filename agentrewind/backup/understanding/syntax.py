@@ -25,6 +25,10 @@ class SyntaxUnclearError(AgentRewindError):
     """The text cannot be parsed as shell; the message says why."""
 
 
+class TooMuchError(SyntaxUnclearError):
+    """The text would be read for too long."""
+
+
 _BARE = re.compile(r"[\w./:,@%+-]+(?: [\w./:,@%+=-]+)*", re.ASCII)
 _RESERVED = frozenset(
     [
