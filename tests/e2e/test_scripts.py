@@ -100,6 +100,10 @@ def test_a_plain_loop_with_three_lines_goes_back(desk: Desk) -> None:
     assert roles == ["system", "user", "assistant", "tool", "system", "assistant", "tool"]
     assert len(desk.model.requests) == 6
     assert (desk.root / "ws" / "kept").read_text() == "1\n"
+    [row] = desk.command("list", "--json")
+    # no harness, and no model that anybody has named: the command, and the models that it has asked
+    assert (row["harness"], row["model"]) == (None, "gpt-5.4-mini")
+    assert row["agent"].endswith("openai_loop_rewind.py 'do the work'")
     replayed = desk.command("replay", result["run_id"], "--json")
     assert (replayed["served"], replayed["live"], replayed["divergence"]) == (5, 0, None)
     assert len(desk.model.requests) == 6
