@@ -23,7 +23,7 @@ from runner.order import Conditions
 STORE = "agentrewind"
 """Below the agent's logs: the store of the run, for the viewer and all other commands."""
 
-_REPORT, _MESSAGES = "agentrewind.json", "agentrewind.txt"
+_REPORT, _MESSAGES, _PROCESS = "agentrewind.json", "agentrewind.txt", "agentrewind.pid"
 _PROVIDER_VARIABLES = ("API_KEY", "API_BASE", "BASE_URL")
 _ABLATED = {
     Strategy.REWIND_NO_ENVIRONMENT: "environment",
@@ -66,6 +66,7 @@ async def drive(
 ) -> JsonObject:
     """Run the agent to its end; the fields of `run --json`. Without a judge a submission is the end.
 
+    Cancelled, by a time-out say, it ends the run in the container first; the log is kept as far as it went.
     Raises EnvironmentFailedError where the run cannot be made or fails for another reason than the agent's.
     """
     workspace = wanted.workspace or (await must(environment, "asking for the folder", "pwd")).strip()
@@ -78,7 +79,12 @@ async def drive(
     variables = {**wanted.variables, "AGENTREWIND_HOME": f"{wanted.logs}/{STORE}"}
     async with asyncio.TaskGroup() as group:
         serving = group.create_task(serve(environment, judge, workspace)) if judge else None
-        await environment.exec(command, env=variables)
+        try:
+            await environment.exec(command, env=variables)
+        except asyncio.CancelledError:
+            # a container goes on with a command that nobody waits for, and the verifier comes next
+            await environment.exec(f"sh {PLACE}/stop.sh {wanted.logs}/{_PROCESS}", user=ROOT)
+            raise
         if serving is not None:
             serving.cancel()
     return await _report(environment, wanted.logs)
@@ -95,7 +101,8 @@ def _command(wanted: Drive, python: str, workspace: str, *, judged: bool) -> str
         parts += ["--config", setting]
     if judged:
         parts += ["--check", f"sh {PLACE}/submit.sh"]
-    return f"{shlex.join(parts)} >{wanted.logs}/{_REPORT} 2>{wanted.logs}/{_MESSAGES}"
+    began = f"echo $$ >{wanted.logs}/{_PROCESS}"
+    return f"{began}; exec {shlex.join(parts)} >{wanted.logs}/{_REPORT} 2>{wanted.logs}/{_MESSAGES}"
 
 
 def _settings(wanted: Drive) -> list[str]:

@@ -28,7 +28,8 @@ async def install(environment: Environment, *, harness: str, python: str | None)
     """
     await must(environment, "making a place", "mkdir", "-p", f"{PLACE}/answers", f"{PLACE}/asked", user=ROOT)
     await must(environment, "making a place", "chmod", "1777", f"{PLACE}/asked", user=ROOT)
-    await environment.upload_file(_SCRIPTS / "submit.sh", f"{PLACE}/submit.sh")
+    for script in ("submit.sh", "stop.sh"):
+        await environment.upload_file(_SCRIPTS / script, f"{PLACE}/{script}")
     if python is None:
         with tempfile.TemporaryDirectory() as place:
             for package in (agentrewind, harness_adapters):

@@ -47,7 +47,7 @@ class Folders:
     """A container whose places are folders below `root`; commands run in a file system of their own."""
 
     root: Path
-    environment: Mapping[str, str] = field(default_factory=dict)
+    processes: list[asyncio.subprocess.Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for inner in (PLACE, LOGS, "/tmp"):
@@ -64,7 +64,7 @@ class Folders:
         timeout_sec: int | None = None,
         user: str | int | None = None,
     ) -> Said:
-        box = ["bwrap", "--unshare-pid", "--die-with-parent", "--ro-bind", "/usr", "/usr"]
+        box = ["bwrap", "--die-with-parent", "--ro-bind", "/usr", "/usr"]
         for name in ("bin", "sbin", "lib", "lib64"):
             box += ["--symlink", f"usr/{name}", f"/{name}"]
         for place in (str(REPOSITORY), sys.prefix, sys.base_prefix, "/etc/passwd", "/etc/alternatives"):
@@ -81,12 +81,9 @@ class Folders:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        try:
-            out, err = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+        self.processes.append(process)
+        # as in a container, a command goes on when nobody waits for it any more
+        out, err = await process.communicate()
         return Said(out.decode(), err.decode(), process.returncode or 0)
 
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
@@ -113,7 +110,7 @@ def container(task: Task, tmp_path: Path) -> Folders:
 
 @pytest.fixture
 def judge(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
-    monkeypatch.setattr(submissions, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(submissions, "LOOK_SECONDS", 0.3)
     (tmp_path / "trial").mkdir()
     return Judge(task=task, folder=tmp_path / "trial")
 
@@ -177,6 +174,33 @@ def test_a_judge_that_cannot_judge_and_a_provider_that_is_gone_are_no_results(
         scripted(container, commands(), replace(judge, task=read_task(broken)))
     with pytest.raises(EnvironmentFailedError, match="the agent's run failed"):
         driven(container, local_provider("http://127.0.0.1:9"), None)
+
+
+def test_a_run_that_is_cancelled_ends_in_the_container_and_keeps_its_log(container: Folders) -> None:
+    ready = container.outside("/workspace") / "ready"
+
+    async def all_of_it(variables: Mapping[str, str]) -> None:
+        python = await install(container, harness=NAME, python=sys.executable)
+        wanted = Drive(
+            harness=NAME,
+            model=AGENT,
+            strategy=Strategy.REWIND,
+            logs=LOGS,
+            workspace=None,
+            variables=variables,
+        )
+        driving = asyncio.create_task(drive(container, "Wait.", wanted, None, python=python))
+        while not ready.exists():
+            await asyncio.sleep(0.05)
+        driving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await driving
+        for process in container.processes:
+            await asyncio.wait_for(process.wait(), 10)
+
+    with ScriptedModel(commands(": > ready; sleep 600")) as server:
+        asyncio.run(all_of_it(local_provider(server.base_url)))
+    assert usage_in(container.outside(LOGS) / STORE)[1]["nodes"] == 1
 
 
 def test_a_workspace_is_named_where_the_task_works_in_the_root(container: Folders) -> None:
