@@ -1,8 +1,8 @@
-"""Compares what recording and replaying cost with another recorder of PyPI, in one run on one machine.
+"""Compares what recording and replaying cost with what PyPI has instead, in one run on one machine.
 
-The peer is installed in an environment that is thrown away afterwards. Both record the same loop of plain
-functions, no client and no server: what is measured is the recorder alone, ours with its snapshots' share in
-the calling thread.
+The peers are installed into a folder that is thrown away afterwards: a recorder, and LangGraph's checkpoints
+in SQLite beside the LangGraph of this environment. All keep the same loop of plain functions, no client
+and no server: what is measured is the recorder alone, ours with its snapshots' share in the calling thread.
 
     python benchmarks/peers.py --write docs/benchmarks.md
 """
@@ -16,12 +16,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import venv
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import peer_loop
-from capture import CLOCK, TOOLS, create_run, opened, scratch, size_of
+from conversation import CLOCK, TOOLS, create_run, opened, scratch, size_of
 from workspace import machine
 
 from agentrewind.capture.call import Call
@@ -30,8 +30,7 @@ from agentrewind.layer import Layer
 from agentrewind.opening import replay_layer
 from agentrewind.replayer import OnDivergence
 
-PEER = "agent-rewind==0.8.0"
-LOOP = Path(__file__).with_name("peer_loop.py")
+HERE = Path(__file__).resolve().parent
 
 
 def ours(base: Path, steps: int) -> dict[str, Any]:
@@ -75,32 +74,57 @@ def ours(base: Path, steps: int) -> dict[str, Any]:
     return {"costs": costs, "bytes": size_of(place.run), "replayed": replayed}
 
 
-def peers(base: Path, sizes: list[int]) -> dict[int, dict[str, Any]] | str:
-    """The same loop under the peer; a text where it cannot be installed."""
-    place = base / "peer"
-    venv.create(place, with_pip=True)
-    python = str(place / "bin" / "python")
-    command = [python, "-m", "pip", "install", "--quiet", "--no-deps", PEER]
-    installed = subprocess.run(command, capture_output=True, text=True, check=False)
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What runs the loop instead of us, and the packages that it needs."""
+
+    name: str
+    packages: tuple[str, ...]
+    program: Path
+
+
+PEERS = (
+    Peer("agent-rewind 0.8.0", ("agent-rewind==0.8.0",), HERE / "peer_loop.py"),
+    Peer(
+        "LangGraph, SQLite checkpoints 3.1.2",
+        ("langgraph-checkpoint-sqlite==3.1.2", "aiosqlite==0.22.1", "sqlite-vec==0.1.9"),
+        HERE / "peer_graph.py",
+    ),
+)
+
+
+def measured(peer: Peer, place: Path, sizes: list[int]) -> dict[int, dict[str, Any]] | str:
+    """The same loop under a peer, by its length; a text where it cannot be installed or run."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(place)]
+    installed = subprocess.run([*command, *peer.packages], capture_output=True, text=True, check=False)
     if installed.returncode != 0:
-        last = installed.stderr.strip().splitlines()[-1:]
-        return f"{PEER} could not be installed: {''.join(last)}"
-    environment = {"PATH": os.environ["PATH"], "HOME": str(base)}
+        return f"{peer.name} could not be installed: {_last_line(installed.stderr)}"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(place), "PYTHONPATH": str(place)}
     found: dict[int, dict[str, Any]] = {}
     for steps in sizes:
         done = subprocess.run(
-            [python, str(LOOP), str(steps)], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, str(peer.program), str(steps)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
+        if done.returncode != 0:
+            return f"{peer.name} could not be run: {_last_line(done.stderr)}"
         found[steps] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
+def _last_line(text: str) -> str:
+    return "".join(text.strip().splitlines()[-1:])
+
+
 def row(name: str, steps: int, found: dict[str, Any]) -> str:
-    costs, replayed = found["costs"], found["replayed"]
-    speed = 2 * steps / (sum(replayed) / 1e3)
+    costs, replayed = found["costs"], found.get("replayed")
+    speed = f"{2 * steps / (sum(replayed) / 1e3):,.0f}" if replayed else "makes the calls again"
     return (
         f"| {name} | {steps} | {statistics.median(costs[:20]):.2f} | {statistics.median(costs[-20:]):.2f} "
-        f"| {found['bytes'] / 1e6:.2f} MB | {speed:,.0f} |"
+        f"| {found['bytes'] / 1e6:.2f} MB | {speed} |"
     )
 
 
@@ -116,13 +140,16 @@ def main() -> None:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     with scratch(Path(tempfile.gettempdir())) as base:
-        other = peers(base, sizes)
+        others = {
+            peer.name: measured(peer, base / f"peer-{place}", sizes) for place, peer in enumerate(PEERS)
+        }
         for steps in sizes:
             lines.append(row("agentrewind", steps, ours(base, steps)))
-            if not isinstance(other, str):
-                lines.append(row(PEER.replace("==", " "), steps, other[steps]))
-    if isinstance(other, str):
-        lines += ["", other]
+            lines += [
+                row(name, steps, each[steps]) for name, each in others.items() if not isinstance(each, str)
+            ]
+    for missing in (each for each in others.values() if isinstance(each, str)):
+        lines += ["", missing]
     print("\n".join(lines))
     if arguments.write is not None:
         text = arguments.write.read_text()
