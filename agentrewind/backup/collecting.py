@@ -156,12 +156,13 @@ def groups_of(entries: Mapping[str, Entry]) -> list[Group]:
 
 def _orphans(home: Path, groups: Iterable[Group], without: Collection[str]) -> list[Group]:
     """Those of runs that are gone, and that no other run, a fork of one for instance, names anywhere."""
-    runs = [run for run in RunStore(home).runs() if run.run_id not in without]
-    kept = {str(run.run_id) for run in runs}
+    kept = {str(run.run_id) for run in RunStore(home).runs()} - {*without}
     found = [group for group in groups if group.run_id is not None and group.run_id not in kept]
-    if not found:
-        return []
-    named = {each for run in runs for each in _named_in(run.directory)}
+    if not found or not (home / "runs").is_dir():
+        return found
+    # hidden folders as well: a fork that is being made names what its run names
+    folders = [path for path in (home / "runs").iterdir() if path.is_dir() and path.name not in without]
+    named = {each for folder in folders for each in _named_in(folder)}
     return [group for group in found if not any(entry.id in named for entry in group.entries)]
 
 

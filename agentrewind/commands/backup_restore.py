@@ -54,9 +54,10 @@ def restore(
 
 @click.command("undo")
 @click.argument("entry_ids", metavar="[BACKUP...]", nargs=-1)
+@click.option("--dry-run", is_flag=True, help="Show what would be done and do nothing.")
 @json_option
 @click.pass_context
-def undo(context: click.Context, *, entry_ids: tuple[str, ...], as_json: bool) -> None:
+def undo(context: click.Context, *, entry_ids: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Take back the restore of a backup, or the last restore; a second undo takes the first one back."""
     from agentrewind.backup.entries import last_restore
 
@@ -75,6 +76,9 @@ def undo(context: click.Context, *, entry_ids: tuple[str, ...], as_json: bool) -
     if not safeties:
         raise UsageError("no restore can be taken back (see `agentrewind backup log --all`)")
     with opened(session) as restoring:
+        if dry_run:
+            _tell_plan(restoring, safeties, as_json=as_json)
+            return
         results = restoring.restore(safeties, by=f"undo {log.new_id()}")
     _finish(context, results, as_json=as_json)
 

@@ -56,6 +56,8 @@ def test_a_file_is_listed_shown_restored_and_taken_away_again(bench: Bench) -> N
     (result,) = asked(bench, "restore", entry)
     assert result["state"] == "restored"
     assert lost.read_text() == "one\n"
+    assert any("remove" in line for line in asked(bench, "undo", "--dry-run")[0]["plan"])
+    assert lost.exists()
     (undone,) = asked(bench, "undo")
     assert undone["state"] == "restored"
     assert not lost.exists()
