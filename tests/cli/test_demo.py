@@ -40,13 +40,6 @@ def test_the_demo_succeeds_by_going_back(desk: Desk) -> None:
     assert desk.json("verify")["sound"] is True
 
 
-def test_without_rewind_the_same_agent_is_rejected(desk: Desk) -> None:
-    document = desk.json("demo", "--strategy", "continue", "--workspace", str(desk.workspace), code=1)
-    assert (document["state"], document["accepted"], document["rewinds"]) == ("rejected", False, 0)
-    assert document["submissions"] == 5
-    assert document["scripted"] is True
-
-
 def test_a_demo_that_was_killed_is_resumed_with_its_scripted_model(desk: Desk) -> None:
     child = subprocess.Popen(
         [*PROGRAM, "demo", "--workspace", str(desk.workspace), "--json"],
