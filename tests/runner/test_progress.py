@@ -41,7 +41,7 @@ def test_every_cell_is_told_and_nothing_is_taken_for_markup(found: list[Result])
     assert f"{0} running" in live
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(results(), cells())
 def test_a_line_says_what_makes_a_result_doubtful(result: Result, cell: Cell) -> None:
     line = line_of(result)

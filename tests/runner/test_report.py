@@ -28,7 +28,7 @@ from runner.result import Endpoint, Exit, Result
 from runner.statistics import signed_rank
 from tests.runner.reported import TASKS, campaign, on_disk, result
 
-HOSTILE = '<script>alert("x")</script>&$1^2$|=cmd'
+HOSTILE = '=1+1<script>alert("x")</script>&$1^2$|=cmd'
 
 
 def rows_of(table: Table) -> list[dict[str, object]]:
@@ -60,6 +60,12 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def gathered() -> Gathered:
     return gather(campaign())
+
+
+@pytest.fixture(scope="module")
+def plain(gathered: Gathered) -> Report:
+    """The report of a real campaign."""
+    return make_report(gathered, load_tasks(), name="x")
 
 
 @pytest.fixture(scope="module")
@@ -136,12 +142,16 @@ def test_plots_are_whole_and_refer_to_nothing(hostile: tuple[Report, Gathered]) 
 
 
 def test_no_cell_of_a_csv_is_a_formula(hostile: tuple[Report, Gathered], tmp_path: Path) -> None:
-    held = gather([*campaign("=1+1")])
-    written = write_report(make_report(held, (), name="x"), held, tmp_path / "out")
-    for name in written.files:
-        if name.endswith(".csv"):
-            for row in csv.reader(io.StringIO((tmp_path / "out" / name).read_text())):
-                assert not any(cell.startswith("=") for cell in row)
+    written = write_report(*hostile, tmp_path / "out")
+    told = [
+        cell
+        for name in written.files
+        if name.endswith(".csv")
+        for row in csv.reader(io.StringIO((tmp_path / "out" / name).read_text()))
+        for cell in row
+    ]
+    assert any(HOSTILE in cell for cell in told)
+    assert not any(cell.startswith("=") for cell in told)
 
 
 def test_a_simulation_is_called_one_wherever_it_shows() -> None:
@@ -158,9 +168,8 @@ def test_a_simulation_is_called_one_wherever_it_shows() -> None:
     assert "simulated:careless," not in text
 
 
-def test_what_is_real_is_not_called_a_simulation(gathered: Gathered) -> None:
-    report = make_report(gathered, (), name="x")
-    assert "Simulation" not in "".join(Page(render_page(report)).said)
+def test_what_is_real_is_not_called_a_simulation(plain: Report) -> None:
+    assert "Simulation" not in "".join(Page(render_page(plain)).said)
     # one simulated arm beside real ones marks what it has a part in
     mixed = make_report(gather([*campaign(), *campaign("simulated:careless")]), (), name="x")
     assert all(table.simulated for table in mixed.tables)
@@ -265,30 +274,32 @@ def test_horizons_are_tertiles_of_the_median_continue_length(gathered: Gathered)
         assert group.gain == pytest.approx(group.success[Strategy.REWIND].mean - best)
 
 
-def test_equal_results_give_equal_files(gathered: Gathered, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write_report(make_report(gathered, load_tasks(), name="x"), gathered, tmp_path / name)
+def test_equal_results_give_equal_files(plain: Report, gathered: Gathered, tmp_path: Path) -> None:
+    again = gather(campaign())
+    write_report(plain, gathered, tmp_path / "one")
+    write_report(make_report(again, load_tasks(), name="x"), again, tmp_path / "two")
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*"))
     assert len(files) > 20
     for path in files:
         assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes(), path
 
 
-def test_a_report_replaces_a_report_and_nothing_else(gathered: Gathered, tmp_path: Path) -> None:
-    report = make_report(gathered, (), name="x")
-    write_report(report, gathered, tmp_path / "out")
+def test_a_report_replaces_a_report_and_nothing_else(
+    plain: Report, gathered: Gathered, tmp_path: Path
+) -> None:
+    write_report(plain, gathered, tmp_path / "out")
     stale = tmp_path / "out/tables/stale.csv"
     stale.write_text("old")
-    write_report(report, gathered, tmp_path / "out")
+    write_report(plain, gathered, tmp_path / "out")
     assert not stale.exists()
     mine = tmp_path / "out/thesis.txt"
     mine.write_text("years of work")
     with pytest.raises(ProtectedError, match=r"thesis\.txt"):
-        write_report(report, gathered, tmp_path / "out")
+        write_report(plain, gathered, tmp_path / "out")
     assert mine.read_text() == "years of work"
     (tmp_path / "file").write_text("x")
     with pytest.raises(ProtectedError, match="no part of a report"):
-        write_report(report, gathered, tmp_path / "file")
+        write_report(plain, gathered, tmp_path / "file")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "out"]
 
 

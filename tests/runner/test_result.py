@@ -16,7 +16,7 @@ from runner.result_form import decode_result, encode_result, load_result, load_r
 from tests.runner.results import cells, results
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(results())
 def test_decoding_inverts_encoding(result: Result) -> None:
     assert decode_result(encode_result(result)) == result
@@ -30,7 +30,7 @@ def test_an_id_stands_for_one_cell_and_for_one_folder_of_five_parts(cell: Cell) 
     assert ".." not in Path(cell.id).parts
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(results(), st.data())
 def test_a_field_that_is_missing_or_of_another_kind_is_named(result: Result, data: st.DataObject) -> None:
     document = json.loads(encode_result(result))
@@ -47,7 +47,7 @@ def test_a_field_that_is_missing_or_of_another_kind_is_named(result: Result, dat
             decode_result(json.dumps(altered).encode())
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(results())
 def test_what_stands_there_twice_has_to_agree(result: Result) -> None:
     document = json.loads(encode_result(result))
@@ -56,7 +56,7 @@ def test_what_stands_there_twice_has_to_agree(result: Result) -> None:
             decode_result(json.dumps({**document, name: value}).encode())
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(results())
 def test_a_newer_format_is_refused_by_its_number(result: Result) -> None:
     document = json.loads(encode_result(result))
