@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.commands.output import counted, emit, json_option, say, size
 from agentrewind.commands.session import Session
 from agentrewind.errors import ProtectedError, UsageError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("export")
 @click.argument("run", metavar="RUN")
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=GivenPath(path_type=Path))
 @click.option("--redact", is_flag=True, help="Take out what looks like a credential; no files come along.")
 @click.option("--full", is_flag=True, help="A line of JSON for each node, messages in full, for programs.")
 @click.option(

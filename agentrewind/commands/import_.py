@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.commands.output import counted, emit, json_option, say
 from agentrewind.commands.session import Session
 
 
 @click.command("import")
-@click.argument("file", metavar="FILE|DIR", type=click.Path(exists=True, path_type=Path))
+@click.argument("file", metavar="FILE|DIR", type=GivenPath(exists=True, path_type=Path))
 @json_option
 @click.pass_obj
 def import_(session: Session, *, file: Path, as_json: bool) -> None:

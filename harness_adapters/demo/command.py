@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentrewind.commands.given_path import GivenPath
 from agentrewind.commands.harnesses import HARNESS_HELP
 from agentrewind.commands.output import emit, json_option, say
 from agentrewind.commands.session import Session
@@ -47,7 +48,7 @@ HARNESS = "mini-swe-agent"
 @click.option(
     "--workspace",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=GivenPath(path_type=Path),
     help="Build the workspace here; must be empty or absent. [default: a fresh temporary folder]",
 )
 @json_option
