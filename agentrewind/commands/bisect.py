@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentrewind.commands.given_number import GivenNumber
 from agentrewind.commands.output import counted, emit, json_option, say
 from agentrewind.commands.session import Session
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=GivenNumber(min=0, min_open=True),
     default=300.0,
     show_default=True,
     help="A check that takes longer is ended and fails.",

@@ -105,7 +105,7 @@ def _tell(done: Collected) -> None:
 
 def read_size(text: str, *, option: str) -> int:
     """Bytes from a number with a unit: `500M`, `2 GB`, `1024`. Raises UsageError."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text.lower())
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text.lower(), re.ASCII)
     if found is None:
         raise UsageError(f"{option} {text}: a size looks like 500M or 2G")
     return int(float(found[1]) * _UNITS[found[2]])
@@ -113,7 +113,7 @@ def read_size(text: str, *, option: str) -> int:
 
 def read_age(text: str) -> timedelta:
     """A time from a number with a unit: `30d`, `12h`, `90min`, `2w`. Raises UsageError."""
-    found = re.fullmatch(r"\s*(\d{1,6}(?:\.\d+)?)\s*(w|d|h|min)\s*", text.lower())
+    found = re.fullmatch(r"\s*(\d{1,6}(?:\.\d+)?)\s*(w|d|h|min)\s*", text.lower(), re.ASCII)
     if found is None:
         raise UsageError(f"--backup-age {text}: an age looks like 30d, 12h, 90min or 2w")
     return timedelta(**{_AGES[found[2]]: float(found[1])})

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from agentrewind.errors import UsageError, WorkspaceRefusedError
 
+_OF_THE_KERNEL = ("proc", "sys")
+
 
 def check_root(root: Path, *, home: Path, user_home: Path | None) -> Path:
     """The workspace's root with links resolved.
@@ -19,11 +21,15 @@ def check_root(root: Path, *, home: Path, user_home: Path | None) -> Path:
 
     Raises:
         UsageError: it does not exist, is no directory or cannot be entered.
-        WorkspaceRefusedError: it is `/`, the user's home or above it, or it would hold the store.
+        WorkspaceRefusedError: it is `/` or the kernel's, the home or above it, or it would hold the store.
     """
     resolved = _resolved(root)
     if resolved == Path(resolved.anchor):
         raise WorkspaceRefusedError(f"{resolved} is never taken as a workspace; name a project directory")
+    if resolved.parts[1] in _OF_THE_KERNEL:
+        raise WorkspaceRefusedError(
+            f"{resolved} belongs to the kernel and holds no project; name another directory"
+        )
     if user_home is not None and _within(user_home.resolve(), resolved):
         raise WorkspaceRefusedError(
             f"workspace {resolved} is the home directory or holds it; name a project directory inside it"

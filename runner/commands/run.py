@@ -7,16 +7,18 @@ from pathlib import Path
 import click
 
 from agentrewind.adapters import check_harness
+from agentrewind.commands.given_number import GivenNumber
 from agentrewind.commands.given_path import GivenPath
 from agentrewind.errors import ProtectedError, UsageError
-from mettlebench.load import BUILT_IN
+from mettlebench.load import BUILT_IN, load_task
 from mettlebench.sandbox import GIVEN_UP_BY_NONE, SandboxMode
-from runner.cell import Cell, Strategy
+from runner.cell import SIMULATED, Cell, Strategy
 from runner.cell_run import run_cell
 from runner.commands.session import session_of
 from runner.order import Conditions, Order, save_order
 from runner.result import Result
 from runner.result_form import RESULT_FILE, encode_result, load_result
+from runner.simulation.profile import profile_of
 
 
 @click.command("run")
@@ -57,14 +59,19 @@ from runner.result_form import RESULT_FILE, encode_result, load_result
 @click.option("--network", is_flag=True, help="Let the agent's commands reach the network.")
 @click.option("--monitor", metavar="MODEL", default="", help="Reviews each action under the strategy safety.")
 @click.option(
-    "--temperature", metavar="T", type=float, default=0.0, show_default=True, help="Of the agent's requests."
+    "--temperature",
+    metavar="T",
+    type=GivenNumber(),
+    default=0.0,
+    show_default=True,
+    help="Of the agent's requests.",
 )
 @click.option("--no-temperature", is_flag=True, help="Send none: some models take no other than their own.")
-@click.option("--cost-limit", metavar="DOLLARS", type=click.FloatRange(0), help="Ends the run beyond it.")
+@click.option("--cost-limit", metavar="DOLLARS", type=GivenNumber(0), help="Ends the run beyond it.")
 @click.option(
     "--stuck-after",
     metavar="SECONDS",
-    type=click.FloatRange(1),
+    type=GivenNumber(1),
     default=1800.0,
     show_default=True,
     help="A command in which nothing has run for so long is ended, and the cell run again.",
@@ -90,6 +97,9 @@ def run(context: click.Context, /, **given: object) -> int:
     session = session_of(context)
     order = _order(given, session.directory)
     check_harness(order.cell.harness)
+    load_task(order.cell.task, order.tasks)
+    if order.cell.model.startswith(SIMULATED):
+        profile_of(order.cell.model)
     folder = session.directory / _path(given["out"]) / "cells" / order.cell.id
     if load_result(folder) is not None:
         raise ProtectedError(f"{folder / RESULT_FILE} is there already; choose another --run or --out")

@@ -164,7 +164,7 @@ def test_roots_that_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as caught:
             check_root(bad, home=home, user_home=user)
         assert caught.value.exit_code == 2
-    for refused in (Path("/"), user, tmp_path):
+    for refused in (Path("/"), Path("/proc/self"), Path("/sys"), user, tmp_path):
         with pytest.raises(WorkspaceRefusedError) as denied:
             check_root(refused, home=home, user_home=user)
         assert denied.value.exit_code == 5
