@@ -249,6 +249,6 @@ def shown(arguments: Json) -> str:
     if isinstance(arguments, dict):
         command = arguments.get("command", arguments.get("cmd"))
         text = command if isinstance(command, str) and len(arguments) <= 2 else ""
-    text = text or canonical_bytes(arguments).decode()
-    text = scrub(text)  # the entry needs no credential
+    # the entry needs no credential; of JSON each text is looked at alone, or one swallows what follows it
+    text = scrub(text) if text else canonical_bytes(Masking().value(arguments)).decode()
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -31,9 +31,9 @@ class Masking:
             case str():
                 return self.text(value)
             case list():
-                return [self.value(item) for item in value]
+                return [self._item(before, item) for before, item in zip(["", *value], value, strict=False)]
             case dict():
-                return {name: self._field(name, item) for name, item in value.items()}
+                return {self.text(name): self._field(name, item) for name, item in value.items()}
             case _:
                 return value
 
@@ -42,6 +42,16 @@ class Masking:
         if not isinstance(item, str) or not item or not named.endswith(REDACTED):
             return self.value(item)
         self._found.add(item)
+        return REDACTED
+
+    def _item(self, before: Json, item: Json) -> Json:
+        """One item of a list, which may be the words of a command: an option, and then its value."""
+        if not isinstance(before, str) or not isinstance(item, str) or not before.startswith("-"):
+            return self.value(item)
+        together, found = mask(f"{before} {item}")
+        if together != f"{before} {REDACTED}":
+            return self.value(item)
+        self._found |= found
         return REDACTED
 
 

@@ -180,6 +180,8 @@ def test_no_credential_is_shown_to_the_model_and_the_entry_says_how_many(stage: 
             {"password": "[redacted]", "n": ["--token [redacted]"]},
             2,
         ),
+        (["tool", "--token", "abc", "--user", "me"], ["tool", "--token", "[redacted]", "--user", "me"], 1),
+        (["tool", "--token", "$T", 3, "--password"], ["tool", "--token", "$T", 3, "--password"], 0),
         ({"command": "login -p 'x'", "name": 1}, {"command": "login -p 'x'", "name": 1}, 0),
     ],
 )

@@ -85,6 +85,12 @@ def test_no_credential_of_a_command_is_in_its_entry(command: str, kept: str) -> 
     assert kept in text
 
 
+def test_no_credential_of_a_call_is_in_its_entry_and_all_else_is() -> None:
+    text = shown({"command": ["tool", "--token", "s3cr3t", "x"], "password": "s3cr3t", "n": 1})
+    assert text == '{"command":["tool","--token","[redacted]","x"],"n":1,"password":"[redacted]"}'
+    assert shown({"a": "tool --token", "b": "c", "d": "e"}) == '{"a":"tool --token","b":"c","d":"e"}'
+
+
 def test_policies_are_inverted_by_their_json() -> None:
     for policy in (
         BackupPolicy(),
