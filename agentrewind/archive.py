@@ -43,6 +43,7 @@ from agentrewind.timeline import Timeline
 from agentrewind.workspace.copying import copy_snapshots
 from agentrewind.workspace.roots import workspace_directory
 from agentrewind.workspace.snapshots import SETTINGS, SnapshotStore
+from agentrewind.workspace.wholeness import Examiner
 
 FORMAT = 1
 CARRIED = "carried"
@@ -223,8 +224,9 @@ def _take_states(timeline: Timeline, contents: JsonObject, carried: Path, home: 
     refs = {commit: _REF.format(run=timeline.header.run_id, commit=commit[:16]) for commit in commits}
     store = workspace_directory(home, declared_root(timeline)) / SNAPSHOTS
     with closing(SnapshotStore.open(carried)) as source:
+        examiner = Examiner(source)
         for commit in commits:
-            source.commit_links(bytes.fromhex(commit))  # missing ones are told before a store is made
+            examiner.examine(commit)  # before a store is made, or anything of it believed
         make_directory(store.parent)
         with closing(SnapshotStore.open(store)) as target:
             copy_snapshots(source, refs, target)

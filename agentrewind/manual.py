@@ -40,6 +40,7 @@ from agentrewind.workspace.restore import restore_into
 from agentrewind.workspace.roots import recorded_root, workspace_directory
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.tracker import Snapshot, Workspace
+from agentrewind.workspace.wholeness import Examiner
 
 
 class Outside(StrEnum):
@@ -112,6 +113,7 @@ def restore_elsewhere(
     target = _free_directory(into, forbidden={"the workspace": root, "the store": machine.home.resolve()})
     with open_snapshots(timeline, machine.home) as store:
         if dry_run:
+            Examiner(store).examine(commit)
             paths = tuple(entry.path.decode("utf-8", "backslashreplace") for entry in store.entries(commit))
             return Done(commit=commit, created=paths, modified=(), deleted=(), kept=())
         report = restore_into(store, commit, target)
@@ -139,6 +141,7 @@ def restore_in_place(
     with _opened(run, machine) as hands:
         timeline = hands.timeline
         commit = state_at(timeline, node, after=after)
+        Examiner(hands.store).examine(commit)
         steps = outside_since(timeline, timeline.node(node).record_uid)
         taken = hands.files.snapshot(label="before a restore by a person")
         foreign = hands.foreign(taken.commit, commit, steps)
@@ -175,6 +178,7 @@ def undo(run: Run, *, outside: Outside, machine: Machine) -> Done:
             raise UsageError(f"run {run.run_id} has no restore and no rewind that could be undone")
         if move.safety is None:
             raise DamagedError(f"the log does not tell the state before {move.what}; it cannot be undone")
+        Examiner(hands.store).examine(move.safety)
         taken = hands.files.snapshot(label=f"before an undo of {move.what}")
         foreign = hands.foreign(taken.commit, move.safety, move.outside)
         keep = _settled(foreign, outside, dry_run=False)

@@ -27,9 +27,18 @@ from agentrewind.records import (
 )
 from agentrewind.run_store import Run
 from agentrewind.timeline import Timeline
-from agentrewind.workspace.objects import COMMIT, TREE, decode_tree, object_id
+from agentrewind.workspace.objects import (
+    BLOB,
+    COMMIT,
+    KIND_NAMES,
+    MODE_DIRECTORY,
+    TREE,
+    decode_tree,
+    object_id,
+)
 from agentrewind.workspace.roots import workspace_directory
 from agentrewind.workspace.snapshots import SnapshotStore
+from agentrewind.workspace.wholeness import Examiner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +135,10 @@ class Examination:
                 yield BrokenSnapshot(commit=commit, reason=f"there is no {directory}", named_by=tuple(users))
             return
         with closing(SnapshotStore.open(directory)) as store:
+            examiner = Examiner(store)
             for commit, users in names.items():
                 reason = _fault(store, commit, self._good.setdefault(directory, set()))
+                reason = reason or _unfit(examiner, commit)
                 if reason is not None:
                     yield BrokenSnapshot(commit=commit, reason=reason, named_by=tuple(users))
 
@@ -145,19 +156,32 @@ def _of_trajectory(timeline: Timeline) -> Finding:
     )
 
 
+def _unfit(examiner: Examiner, commit: CommitId) -> str | None:
+    """What keeps a snapshot of sound objects from being restored: what they say does not fit together."""
+    try:
+        examiner.examine(commit)
+    except MissingSnapshotError as error:
+        return error.reason
+    except DamagedError as error:
+        return str(error)
+    return None
+
+
 def _fault(store: SnapshotStore, commit: CommitId, good: set[bytes]) -> str | None:
     """What is wrong with a snapshot: every object that it reaches is read and compared with its name."""
     seen: set[bytes] = set()
     try:
-        pending = [bytes.fromhex(commit)]
+        pending = [(bytes.fromhex(commit), COMMIT)]
         while pending:
-            oid = pending.pop()
+            oid, wanted = pending.pop()
             if oid in good or oid in seen:
                 continue
             seen.add(oid)
             kind, data = store.read(oid)
             if object_id(kind, data) != oid:
                 return f"object {oid.hex()} is altered"
+            if kind != wanted:
+                return f"object {oid.hex()} is no {KIND_NAMES[wanted].decode()}"
             pending += _reached(kind, data)
     except MissingSnapshotError as error:
         return f"object {error.commit}: {error.reason}"
@@ -167,12 +191,13 @@ def _fault(store: SnapshotStore, commit: CommitId, good: set[bytes]) -> str | No
     return None
 
 
-def _reached(kind: int, data: bytes) -> list[bytes]:
+def _reached(kind: int, data: bytes) -> list[tuple[bytes, int]]:
+    """What an object names, and the kind that this has to be of."""
     if kind == TREE:
-        return [item.oid for item in decode_tree(data)]
+        return [(item.oid, TREE if item.mode == MODE_DIRECTORY else BLOB) for item in decode_tree(data)]
     if kind == COMMIT:
         # the commits before it are examined where the log names them
-        return [bytes.fromhex(data.partition(b"\n")[0].removeprefix(b"tree ").decode("ascii"))]
+        return [(bytes.fromhex(data.partition(b"\n")[0].removeprefix(b"tree ").decode("ascii")), TREE)]
     return []
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from agentrewind.errors import MissingSnapshotError
 from agentrewind.records import CommitId
-from agentrewind.workspace.objects import MODE_DIRECTORY
+from agentrewind.workspace.objects import BLOB, COMMIT, MODE_DIRECTORY, TREE
 from agentrewind.workspace.pack_writer import PackWriter
 from agentrewind.workspace.snapshots import SnapshotStore
 
@@ -27,17 +27,17 @@ def copy_snapshots(source: SnapshotStore, refs: Mapping[CommitId, str], target: 
         seen: set[bytes] = set()
         for commit in refs:
             top = bytes.fromhex(commit)
-            _add(source, writer, top, seen)
+            _add(source, writer, top, COMMIT, seen)
             pending = [source.commit_links(top).tree]
             while pending:
                 oid = pending.pop()
-                if not _add(source, writer, oid, seen):
+                if not _add(source, writer, oid, TREE, seen):
                     continue
                 for item in source.tree(oid):
                     if item.mode == MODE_DIRECTORY:
                         pending.append(item.oid)
                     else:
-                        _add(source, writer, item.oid, seen)
+                        _add(source, writer, item.oid, BLOB, seen)
     except BaseException:
         writer.abandon()
         raise
@@ -46,11 +46,11 @@ def copy_snapshots(source: SnapshotStore, refs: Mapping[CommitId, str], target: 
         target.set_ref(ref, commit)
 
 
-def _add(source: SnapshotStore, writer: PackWriter, oid: bytes, seen: set[bytes]) -> bool:
+def _add(source: SnapshotStore, writer: PackWriter, oid: bytes, kind: int, seen: set[bytes]) -> bool:
     """Copy one object; False where it was copied already."""
     if oid in seen:
         return False
     seen.add(oid)
-    if writer.add(*source.read(oid)) != oid:
+    if writer.add(kind, source.read_as(oid, kind)) != oid:
         raise MissingSnapshotError(oid.hex(), "its bytes are those of another object")
     return True

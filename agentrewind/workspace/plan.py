@@ -28,6 +28,7 @@ from agentrewind.workspace.steps import (
 )
 from agentrewind.workspace.trees import DirectoryIds, StoredDirectory
 from agentrewind.workspace.views import Directories, EntryKind, SnapshotEntry, find, leaf
+from agentrewind.workspace.wholeness import check_twin
 
 ASIDE_SUFFIX = ".kept-by-agentrewind"
 
@@ -143,7 +144,7 @@ class _Planner:
         if isinstance(child, Directory) and inner is not None:
             self._directory(child, inner, path)
         elif isinstance(child, FileEntry) and name in stored.blobs:
-            self._leaf(leaf(self._store, self._target, stored, prefix, name), child)
+            self._leaf(self._entry(stored, prefix, name), child)
         elif name in stored.sidecar.omitted and inner is None and name not in stored.blobs:
             self._lists.kept.setdefault(path, uncaptured(stored.sidecar.omitted[name]))
         else:
@@ -179,7 +180,7 @@ class _Planner:
         if wanted:
             (self._lists.created if child is None else self._lists.modified).append(path)
             if inner is None:
-                self._write(leaf(self._store, self._target, stored, prefix, name), None)
+                self._write(self._entry(stored, prefix, name), None)
             else:
                 self._create(inner, path)
 
@@ -288,9 +289,16 @@ class _Planner:
                 continue
             self._lists.created.append(inner)
             if name in stored.blobs:
-                self._write(leaf(self._store, self._target, stored, path + b"/", name), None)
+                self._write(self._entry(stored, path + b"/", name), None)
             else:
                 self._create(stored.directories[name], inner)
+
+    def _entry(self, stored: StoredDirectory, prefix: bytes, name: bytes) -> SnapshotEntry:
+        leader = stored.sidecar.files[name].leader
+        if leader is not None:
+            is_link = name in stored.links
+            check_twin(self._store, self._target, leader, oid=stored.blobs[name], is_link=is_link)
+        return leaf(self._store, self._target, stored, prefix, name)
 
     def _leaf(self, entry: SnapshotEntry, present: FileEntry) -> None:
         """A file or link on both sides."""

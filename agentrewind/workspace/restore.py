@@ -18,10 +18,11 @@ from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.policy_text import decode_policy
 from agentrewind.workspace.removal import make_accessible, spared_in
 from agentrewind.workspace.scan import Scanner, names_in
-from agentrewind.workspace.snapshots import SnapshotStore
+from agentrewind.workspace.snapshots import SnapshotStore, naming
 from agentrewind.workspace.steps import RestorePlan, Write
 from agentrewind.workspace.trees import write_trees
-from agentrewind.workspace.views import shown
+from agentrewind.workspace.views import EntryKind, shown
+from agentrewind.workspace.wholeness import Examiner, check_target
 
 _ROUNDS = 6
 _KINDS = ("created", "modified", "deleted", "touched")
@@ -77,15 +78,16 @@ def make_plan(
         spared, more = spared_in(root, path, policy)
         return VolatileContents(spared=spared, more=more)
 
-    return plan_restore(
-        inventory,
-        store,
-        info.root,
-        policy=decode_policy(store.blob(info.policy)),
-        keep=keep,
-        look_into=look_into,
-        refused=refused,
-    )
+    with naming(commit):
+        return plan_restore(
+            inventory,
+            store,
+            info.root,
+            policy=decode_policy(store.blob(info.policy)),
+            keep=keep,
+            look_into=look_into,
+            refused=refused,
+        )
 
 
 def carry_out(
@@ -119,7 +121,8 @@ def carry_out(
         _check_available(store, commit, todo)
         applier = Applier(root, store)
         try:
-            applier.apply(todo.steps)
+            with naming(commit):
+                applier.apply(todo.steps)
         except MovedError:
             distrust()  # something else writes here; look again
         finally:
@@ -144,10 +147,12 @@ def restore_into(
 
     Raises:
         UsageError: the directory holds something, or is none.
-        MissingSnapshotError: the store is damaged; the directory may hold a part.
+        MissingSnapshotError: the store is damaged; where that is in the contents of a file alone,
+            the directory may hold a part.
         RestoreError: what was written is not what the snapshot says.
     """
     info = store.commit(commit)
+    Examiner(store).examine(commit)  # before anything is made
     rules = policy or decode_policy(store.blob(info.policy))
     everything = Policy(excluded=(), volatile=(), track_everything=True, max_file_bytes=1 << 62)
     try:
@@ -209,6 +214,9 @@ def _check_available(store: SnapshotStore, commit: CommitId, plan: RestorePlan) 
             for oid in needed:
                 if not store.contains(oid):
                     raise MissingSnapshotError(commit, f"the contents of {shown(step.path)!r} are missing")
+            if step.entry.kind is EntryKind.LINK:
+                with naming(commit):
+                    check_target(store, step.entry.oid)
 
 
 def _report(plans: list[RestorePlan]) -> RestoreReport:

@@ -25,7 +25,7 @@ import binascii
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from agentrewind.workspace.attributes import Attributes
 
@@ -146,13 +146,13 @@ def decode_sidecar(data: bytes) -> Sidecar:
         ValueError: the bytes are no sidecar of a known version.
     """
     if not data.startswith(HEADER):
-        raise ValueError(f"not a sidecar of version 1: {data[:32]!r}")
+        raise ValueError(f"not a sidecar of version 1: {_text(data[:32])}")
     if not data.endswith(b"\0"):
         raise ValueError("a sidecar ends in the middle of a record")
     records = iter(data[len(HEADER) : -1].split(b"\0"))
     own = next(records).split(b" ")
     if len(own) != 3 or own[0] != b"d":
-        raise ValueError(f"a sidecar begins with {own!r} instead of its directory")
+        raise ValueError(f"a sidecar begins with {_text(own[0])} instead of its directory")
     files, omitted, attributes = _decode_records(records)
     for name, pairs in attributes.items():
         if name is not None:
@@ -183,15 +183,28 @@ def _decode_records(records: Iterator[bytes]) -> _Found:
         elif record.startswith(b"h "):
             leader = next(records, None)
             if not leader:
-                raise ValueError(f"a sidecar does not say what {record[2:]!r} is a hard link of")
-            files[record[2:]] = FileFacts(kind=FileKind.FILE, mode=0, mtime_ns=0, leader=leader)
+                raise ValueError(f"a sidecar does not say what {_text(record[2:])} is a hard link of")
+            _add(files, record[2:], FileFacts(kind=FileKind.FILE, mode=0, mtime_ns=0, leader=leader))
         elif record.startswith(b"o "):
             _, reason, name = record.split(b" ", 2)
-            omitted[name] = Omission(reason.decode())
+            _add(omitted, name, Omission(reason.decode()))
         else:
             owner, facts = _decode_file(record)
-            files[owner] = facts
+            _add(files, owner, facts)
     return files, omitted, attributes
+
+
+_Value = TypeVar("_Value")
+
+
+def _add(found: dict[bytes, _Value], name: bytes, value: _Value) -> None:
+    if name in found:
+        raise ValueError(f"a sidecar names {_text(name)} twice")
+    found[name] = value
+
+
+def _text(data: bytes) -> str:
+    return repr(data.decode("utf-8", "backslashreplace"))
 
 
 def _decode_attribute(record: bytes) -> tuple[bytes, bytes]:

@@ -296,7 +296,8 @@ class SnapshotStore(PackedObjects):
 
     def entries(self, commit: CommitId) -> Iterator[views.SnapshotEntry]:
         """Everything in a snapshot, directories before what they hold, sorted by name."""
-        return views.entries(self, self.commit(commit).root)
+        with naming(commit):
+            yield from views.entries(self, self.commit(commit).root)
 
     def read_file(self, commit: CommitId, path: bytes) -> bytes:
         """The bytes of a file, or the target of a symbolic link.
@@ -305,24 +306,43 @@ class SnapshotStore(PackedObjects):
             UsageError: the snapshot holds no file of that path.
             MissingSnapshotError: the store is damaged.
         """
-        found = views.find(self, self.commit(commit).root, path)
-        if found is None or found.kind is views.EntryKind.DIRECTORY:
-            raise UsageError(f"snapshot {commit} holds no file {views.shown(path)!r}")
-        return b"".join(views.contents(self, found))
+        with naming(commit):
+            found = views.find(self, self.commit(commit).root, path)
+            if found is None or found.kind is views.EntryKind.DIRECTORY:
+                raise UsageError(f"snapshot {commit} holds no file {views.shown(path)!r}")
+            return b"".join(views.contents(self, found))
 
     def diff(self, before: CommitId, after: CommitId, *, known: bool = False) -> tuple[Change, ...]:
         """What changed from one snapshot to another, sorted by path; times alone are no change.
 
         With `known`, nothing is said of what one of them did not look at in time.
         """
-        return differences.diff(self, self.commit(before).root, self.commit(after).root, known=known)
+        roots = self.commit(before).root, self.commit(after).root
+        try:
+            return differences.diff(self, *roots, known=known)
+        except MissingSnapshotError:
+            for commit in (before, after):
+                self.left_out(commit)  # reads all of it, so that the error names the one that is damaged
+            raise
 
     def left_out(self, commit: CommitId) -> tuple[str, ...]:
         """What a snapshot does not hold and why, as `path (reason)`."""
-        return tuple(
-            f"{views.shown(path)} ({why.explanation})"
-            for path, why in views.omissions(self, self.commit(commit).root)
-        )
+        with naming(commit):
+            return tuple(
+                f"{views.shown(path)} ({why.explanation})"
+                for path, why in views.omissions(self, self.commit(commit).root)
+            )
+
+
+@contextmanager
+def naming(commit: CommitId) -> Iterator[None]:
+    """Let an error about an object of a snapshot name that snapshot, which is what people know."""
+    try:
+        yield
+    except MissingSnapshotError as error:
+        if error.commit == commit:
+            raise
+        raise MissingSnapshotError(commit, f"object {error.commit}: {error.reason}") from error
 
 
 def _let_go(handle: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from agentrewind.workspace.contents import Sink
@@ -17,11 +17,15 @@ from agentrewind.workspace.inventory import Directory, FileEntry, Line, Listed
 from agentrewind.workspace.objects import (
     BLOB,
     MODE_DIRECTORY,
+    MODE_EXECUTABLE,
+    MODE_FILE,
     MODE_LINK,
     TREE,
+    TreeItem,
     decode_tree,
 )
 from agentrewind.workspace.sidecar import (
+    FileFacts,
     FileKind,
     Sidecar,
     attribute_records,
@@ -32,6 +36,13 @@ from agentrewind.workspace.sidecar import (
 )
 
 SIDECAR = b"m"
+
+_MODES = frozenset((MODE_DIRECTORY, MODE_EXECUTABLE, MODE_FILE, MODE_LINK))
+_NO_NAMES = frozenset((b"", b".", b".."))
+_MOST_MODE = 0o7777
+_SECOND = 10**9
+_TIMES = range(-(1 << 63) * _SECOND, (1 << 63) * _SECOND)
+"""Nanoseconds that the system takes: whole seconds are a signed number of 64 bits."""
 
 _ENCODING = sys.getfilesystemencoding()
 _ERRORS = sys.getfilesystemencodeerrors()
@@ -127,34 +138,86 @@ class StoredDirectory:
 
 
 def stored_directory(tree: bytes, meta: bytes, sidecar: bytes) -> StoredDirectory:
-    """A directory from the bytes of its two trees and its sidecar.
+    """A directory from the bytes of its two trees and its sidecar, which may come from anywhere.
 
     Raises:
-        ValueError: they do not fit together.
+        ValueError: they do not fit together, or hold what no directory can have: a name that leads elsewhere,
+            a time or mode out of range.
     """
-    items = {item.name: item for item in decode_tree(tree)}
-    beside = {item.name: item.oid for item in decode_tree(meta)}
+    items = _by_name(tree)
+    beside = _by_name(meta)
     facts = decode_sidecar(sidecar)
+    _check_facts(facts)
     directories = {}
     for name, item in items.items():
+        if name in facts.omitted:
+            raise ValueError(f"{_quoted(name)} is in the tree, and left out by the sidecar")
         if item.mode == MODE_DIRECTORY:
             inner = beside.get(b"d" + name)
             if inner is None:
-                raise ValueError(f"directory {name!r} has no sidecar")
-            directories[name] = DirectoryIds(tree=item.oid, meta=inner)
+                raise ValueError(f"the directory {_quoted(name)} has no sidecar")
+            if name in facts.files:
+                raise ValueError(f"{_quoted(name)} is a directory in the tree and none in the sidecar")
+            directories[name] = DirectoryIds(tree=item.oid, meta=inner.oid)
         elif name not in facts.files:
-            raise ValueError(f"the sidecar does not know {name!r}")
-    blobs = {name: item.oid for name, item in items.items() if item.mode != MODE_DIRECTORY}
-    missing = sorted(set(facts.files) - set(blobs))
+            raise ValueError(f"the sidecar does not know {_quoted(name)}")
+        else:
+            _check_leaf(name, item, facts.files[name], in_pieces=b"c" + name in beside)
+    missing = sorted(set(facts.files) - set(items))
     if missing:
-        raise ValueError(f"the sidecar names {missing[0]!r}, the tree does not")
+        raise ValueError(f"the sidecar names {_quoted(missing[0])}, the tree does not")
     return StoredDirectory(
         sidecar=facts,
-        blobs=blobs,
-        pieces={name[1:]: oid for name, oid in beside.items() if name.startswith(b"c")},
+        blobs={name: item.oid for name, item in items.items() if item.mode != MODE_DIRECTORY},
+        pieces={name[1:]: item.oid for name, item in beside.items() if name.startswith(b"c")},
         links=frozenset(name for name, item in items.items() if item.mode == MODE_LINK),
         directories=directories,
     )
+
+
+def _by_name(tree: bytes) -> dict[bytes, TreeItem]:
+    items = decode_tree(tree)
+    found = {item.name: item for item in items}
+    _check_names(found)
+    if len(found) != len(items):
+        raise ValueError("the tree names something twice")
+    if not _MODES.issuperset(item.mode for item in items):
+        raise ValueError("the tree holds something that is no directory, file or symbolic link")
+    order = [item.name + b"/" if item.mode == MODE_DIRECTORY else item.name for item in items]
+    if order != sorted(order):
+        raise ValueError("the tree is not in the order that git demands")
+    return found
+
+
+def _check_names(names: Collection[bytes]) -> None:
+    """Raise ValueError for what would lead out of its directory."""
+    # all at once: a restore reads every name of the snapshot
+    if not _NO_NAMES.isdisjoint(names) or b"/" in b"".join(names):
+        bad = next(name for name in names if name in _NO_NAMES or b"/" in name)
+        raise ValueError(f"{_quoted(bad)} cannot be a name in a directory")
+
+
+def _check_facts(sidecar: Sidecar) -> None:
+    _check_names(sidecar.omitted)
+    if not 0 <= sidecar.mode <= _MOST_MODE or sidecar.mtime_ns not in _TIMES:
+        raise ValueError("the mode or modification time of the directory is out of range")
+    for name, facts in sidecar.files.items():
+        if not 0 <= facts.mode <= _MOST_MODE or facts.mtime_ns not in _TIMES:
+            raise ValueError(f"the mode or modification time of {_quoted(name)} is out of range")
+
+
+def _check_leaf(name: bytes, item: TreeItem, facts: FileFacts, *, in_pieces: bool) -> None:
+    if facts.leader is not None:
+        _check_names(facts.leader.split(b"/"))
+    elif (facts.kind is FileKind.LINK) is not (item.mode == MODE_LINK):
+        raise ValueError(f"{_quoted(name)} is a symbolic link by its tree or its sidecar, not by both")
+    elif (facts.kind is FileKind.PIECES) is not in_pieces:
+        raise ValueError(f"{_quoted(name)} is in pieces by its sidecar or has pieces, not both")
+
+
+def _quoted(name: bytes) -> str:
+    text = name.decode("utf-8", "backslashreplace")
+    return repr(text if len(text) < 200 else text[:200] + "…")
 
 
 def sidecar_id(meta: bytes) -> bytes:

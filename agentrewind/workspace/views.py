@@ -89,10 +89,11 @@ def leaf(
     facts = directory.sidecar.files[name]
     pieces = directory.pieces.get(name)
     if facts.leader is not None:
-        first = find(store, root, facts.leader)
-        if first is not None:
-            facts = replace(facts, mode=first.mode, mtime_ns=first.mtime_ns, attributes=first.attributes)
-            pieces = first.pieces
+        first = parent_of(store, root, facts.leader)
+        leading = facts.leader.rpartition(b"/")[2]
+        if first is not None and leading in first.blobs:
+            facts = replace(first.sidecar.files[leading], leader=facts.leader)
+            pieces = first.pieces.get(leading)
     return SnapshotEntry(
         path=prefix + name,
         kind=EntryKind.LINK if name in directory.links else EntryKind.FILE,
@@ -105,17 +106,22 @@ def leaf(
     )
 
 
+def parent_of(store: Directories, root: DirectoryIds, path: bytes) -> StoredDirectory | None:
+    """The directory in which a path would stand, None where the snapshot has none."""
+    ids: DirectoryIds | None = root
+    for name in path.split(b"/")[:-1]:
+        ids = store.directory(ids).directories.get(name) if ids else None
+    return store.directory(ids) if ids else None
+
+
 def find(store: Directories, root: DirectoryIds, path: bytes) -> SnapshotEntry | None:
     """The entry of a path, None where the snapshot has none."""
-    ids: DirectoryIds | None = root
-    *parents, name = path.split(b"/")
-    for parent in parents:
-        ids = store.directory(ids).directories.get(parent) if ids else None
-    if ids is None:
+    directory = parent_of(store, root, path)
+    if directory is None:
         return None
-    directory = store.directory(ids)
+    name = path.rpartition(b"/")[2]
     if name in directory.blobs:
-        return leaf(store, root, directory, b"/".join([*parents, b""]), name)
+        return leaf(store, root, directory, path[: len(path) - len(name)], name)
     inner = directory.directories.get(name)
     if inner is None:
         return None
