@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agentrewind.clock import Clock
+from agentrewind.errors import StorageError
 from agentrewind.records import (
     MAIN_WORKSPACE,
     AttemptFailed,
@@ -102,6 +103,7 @@ class Recorder:
         self._snapshots = snapshots
         self._clock = clock
         self._next_uid = next_uid
+        self._unused: RecordUid | None = None
         self._processes = processes
         self._last = last
         self._last_uid = last_uid
@@ -131,7 +133,7 @@ class Recorder:
             retry = self._retry if self._retry is not None and self._retry.input_id == input_id else None
             if retry is None:
                 self._close_failed()
-            uid = retry.record_uid if retry else self._next_uid()
+            uid = retry.record_uid if retry else self._new_uid()
             attempt = retry.attempt + 1 if retry else 1
             started = Started(
                 record_uid=uid,
@@ -141,7 +143,7 @@ class Recorder:
                 attempt=attempt,
                 processes=self._processes(),
             )
-            self._journal.append(started, durable=True)
+            self._begin(started)
             if self._catching_up is not None and self._catching_up.done():
                 self._catching_up.result()
             shot = self._camera.submit(self._settle, f"before {uid}", hurried=True)
@@ -206,7 +208,7 @@ class Recorder:
         shot = self._settle(f"before tool {name}", hurried=True)
         with self._when_captured():
             self._close_failed()
-            uid = self._next_uid()
+            uid = self._new_uid()
             started = Started(
                 record_uid=uid,
                 node_kind=NodeKind.TOOL,
@@ -218,7 +220,7 @@ class Recorder:
                 ordinal=ordinal,
                 processes=self._processes(),
             )
-            self._journal.append(started, durable=True)
+            self._begin(started)
             self._running.add(uid)
             return ToolTicket(
                 record_uid=uid,
@@ -233,6 +235,19 @@ class Recorder:
                 before=self._captured(),
                 snapshot_us=shot.took_us,
             )
+
+    def _new_uid(self) -> RecordUid:
+        uid, self._unused = self._unused or self._next_uid(), None
+        return uid
+
+    def _begin(self, started: Started) -> None:
+        """Make the intent durable; the id of one that could not be written goes to the next call."""
+        try:
+            self._journal.append(started, durable=True)
+        except StorageError:
+            if started.attempt == 1:
+                self._unused = started.record_uid
+            raise
 
     @contextmanager
     def _when_captured(self) -> Iterator[None]:
@@ -285,7 +300,7 @@ class Recorder:
         `again`: it has a node already, which tells of more than the files show.
         """
         with self._lock:
-            uid = self._next_uid() if again else started.record_uid
+            uid = self._new_uid() if again else started.record_uid
         node = ToolNode(
             record_uid=uid,
             input_id=started.input_id,

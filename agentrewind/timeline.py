@@ -24,6 +24,7 @@ from agentrewind.lineage import (
     uid_of,
 )
 from agentrewind.messages import Conversations
+from agentrewind.missing_lines import with_missing_lines
 from agentrewind.records import (
     AttemptFailed,
     Event,
@@ -67,7 +68,8 @@ class Timeline:
         by_number = {read.segment: read for read in reads}
         self.head: int = max(by_number)
         self.segments: tuple[int, ...] = tuple(range(self.head + 1))
-        sorted_segments = [sort_segment(by_number.get(n) or missing_segment(n)) for n in self.segments]
+        whole = with_missing_lines([by_number.get(n) or missing_segment(n) for n in self.segments])
+        sorted_segments = [sort_segment(each) for each in whole]
         self._segments: tuple[Segment, ...] = drop_repeated(sorted_segments)
         self.damages: tuple[Damage, ...] = tuple(
             damage for segment in self._segments for damage in segment.damages

@@ -314,8 +314,8 @@ class TestGaps:
     def test_the_lost_line_of_the_target_itself_is_no_gap_before_it(self) -> None:
         damage = Damage(segment=0, offset=250, length=50, reason="altered", record_uid=uid(3))
         first = replace(segment(0, llm(1), tool(2), tool(4)), damages=(damage,))
-        line = Timeline([first, segment(1, llm(7), fork=fork_at(3))])
-        assert numbers(line.path()) == [1, 2, 7]
+        line = Timeline([first, segment(1, llm(5), fork=fork_at(3))])
+        assert numbers(line.path()) == [1, 2, 5]
         assert line.gaps() == ()
         assert line.gaps(segment=0) == (damage,)
 

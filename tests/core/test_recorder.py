@@ -371,6 +371,9 @@ def test_a_full_disk_refuses_the_intent_and_no_tool_runs(desk: Desk) -> None:
         desk.tool(lambda: pytest.fail("ran"))
     with pytest.raises(StorageError):
         desk.recorder.begin_llm(ASKED)
+    desk.journal.full = False
+    # a number that was left out would be taken for a line that is gone
+    assert (desk.llm().record_uid, desk.tool().record_uid) == ("rec_000002", "rec_000003")
 
 
 def test_a_snapshot_that_fails_while_the_model_answers_is_told_at_its_end(desk: Desk) -> None:
