@@ -8,6 +8,7 @@ import json
 import statistics
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,6 +18,7 @@ import pytest
 from agentrewind.errors import ProtectedError, UsageError
 from mettlebench.load import load_tasks
 from runner.cell import Strategy
+from runner.cli import main
 from runner.report.curves import by_length
 from runner.report.gather import Gathered, Setting, gather
 from runner.report.outcome_tables import ablation, outcome_tables, recovery
@@ -77,16 +79,22 @@ def hostile() -> tuple[Report, Gathered]:
     return make_report(held, load_tasks(), name=HOSTILE), held
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "runner.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def call(*arguments: object) -> tuple[int, str, str]:
+    """Exit code, output and errors of the command line, run in this process, which has read matplotlib."""
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]), pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments)])
+    for stream in streams:
+        stream.seek(0)
+    return int(str(ended.value.code)), streams[0].read(), streams[1].read()
 
 
 def test_the_command_writes_everything_and_names_what_is_left_out(tmp_path: Path) -> None:
     lost = result(task=TASKS[0], strategy=Strategy.CONTINUE, run=4, exit_=Exit.INFRASTRUCTURE)
     gone = "wal-salvage/some%2Fmodel/mini-swe-agent/rewind/4"
     root = on_disk(tmp_path / "c", [*campaign(), lost], planned=[gone])
-    ended = run("report", root)
+    command = [sys.executable, "-m", "runner.cli", "report", str(root)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert f"left out  {lost.cell.id} (infrastructure)" in ended.stdout
     assert "1 ended abnormally and are left out; 1 planned cells have no result" in ended.stdout
@@ -95,8 +103,7 @@ def test_the_command_writes_everything_and_names_what_is_left_out(tmp_path: Path
     assert {row["exit"] for row in cells} <= {"success", "repeated-failure"}
     page = (root / "report/report.html").read_text()
     assert lost.cell.id in page
-    again = run("report", root, "--json")
-    document = json.loads(again.stdout)
+    document = json.loads(call("report", root, "--json")[1])
     assert (document["left_out"], document["missing"]) == ([lost.cell.id], [gone])
     assert (root / "report" / document["files"][0]).exists()
 
@@ -117,9 +124,9 @@ def test_what_cannot_be_reported_is_told(tmp_path: Path, spoil: str, code: int, 
         path.write_text(path.read_text()[:-40])
     if spoil == "versions":
         path.write_text(path.read_text().replace('"d1"', '"d2"'))
-    ended = run("report", root, *(["--path-of", "nowhere"] if spoil == "path" else []))
-    assert ended.returncode == code
-    assert says in ended.stderr
+    ended, _, said = call("report", root, *(["--path-of", "nowhere"] if spoil == "path" else []))
+    assert ended == code
+    assert says in said
     assert not (root / "report").exists()
 
 
