@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from agentrewind import __version__
 from agentrewind.adapters import check_harness
 from agentrewind.clock import new_run_id
 from agentrewind.copied_runs import refuse_outside
-from agentrewind.errors import ProtectedError, UsageError
+from agentrewind.errors import DamagedError, ProtectedError, UsageError
+from agentrewind.log_end import missing_end
 from agentrewind.named_calls import named_calls
 from agentrewind.opening import Place
 from agentrewind.options import RunOptions
@@ -36,6 +37,7 @@ from agentrewind.timeline import Timeline
 from agentrewind.workspace.lock import WorkspaceLock
 from agentrewind.workspace.policy import Policy
 from agentrewind.workspace.roots import check_root, recorded_root, workspace_directory
+from agentrewind.workspace.snapshots import SnapshotStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +103,9 @@ def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence
         )
     root = recorded_root(declared, home=around.home, user_home=around.user_home)
     with _owning(around, root, run.run_id, copy=copy_of(timeline)):
-        around.on_created(run)
         place = _place(around.home, run, root)
+        _refuse_cut(timeline, place)
+        around.on_created(run)
         with Supervisor(place, around, on_divergence=on_divergence) as supervisor:
             supervisor.end_leftovers()
             return supervisor.see_through()
@@ -117,6 +120,19 @@ def _refuse_unrouted(timeline: Timeline) -> None:
         raise ProtectedError(
             "the agent's tools do not pass the layer, so they would all run again in the workspace; route "
             "them through agentrewind.call_tool. `replay` and `restore` work as they are"
+        )
+
+
+def _refuse_cut(timeline: Timeline, place: Place) -> None:
+    """Refuse to go on from an end that is not the one the run had: what came after it has happened."""
+    if not place.store.is_dir():
+        return
+    with closing(SnapshotStore.open(place.store)) as store:
+        missing = missing_end(timeline, store)
+    if missing is not None:
+        raise DamagedError(
+            f"the log of run {place.run.run_id} has lost its end ({missing}), so that it cannot go on; "
+            "`agentrewind restore` and `agentrewind fork` still serve from the nodes that are listed"
         )
 
 

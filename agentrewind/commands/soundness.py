@@ -10,6 +10,7 @@ from pathlib import Path
 from agentrewind.archive import absent_states
 from agentrewind.commands.output import counted
 from agentrewind.errors import DamagedError, MissingSnapshotError
+from agentrewind.log_end import missing_end
 from agentrewind.opening import AUDIT
 from agentrewind.provenance import is_recorded
 from agentrewind.records import (
@@ -116,7 +117,11 @@ class Examination:
         absent = absent_states(timeline)
         return Finding(
             run_id=run.run_id,
-            log=(*(str(each) for each in timeline.damages if each.lost), *_rewind_files(run)),
+            log=(
+                *(str(each) for each in timeline.damages if each.lost),
+                *self._missing_end(root, timeline),
+                *_rewind_files(run),
+            ),
             harmless=(
                 *(str(each) for each in timeline.damages if not each.lost),
                 *_missed(timeline),
@@ -127,6 +132,13 @@ class Examination:
             restorable=sum(1 for node in timeline.nodes.values() if _before(node) not in {None, *unreadable}),
             replayable=timeline.gap_on_path() is None,
         )
+
+    def _missing_end(self, root: Path, timeline: Timeline) -> Iterator[str]:
+        directory = workspace_directory(self._home, root) / "snapshots.git"
+        if directory.is_dir():
+            with closing(SnapshotStore.open(directory)) as store:
+                if (missing := missing_end(timeline, store)) is not None:
+                    yield missing
 
     def _broken(self, root: Path, names: dict[CommitId, list[str]]) -> Iterator[BrokenSnapshot]:
         directory = workspace_directory(self._home, root) / "snapshots.git"

@@ -110,3 +110,23 @@ def _replace(run: Run, timeline: Timeline, node: LlmNode) -> None:
     path.write_bytes(
         b"".join(encode(node, put_blob=run.blobs.put) if line.startswith(begin) else line for line in lines)
     )
+
+
+def test_a_last_segment_that_is_gone_is_missed_by_the_store(rewound: Desk) -> None:
+    rewound.only_run().segment_path(1).unlink()
+    (finding,) = rewound.json("verify", code=4)["runs"]
+    assert any("segment 1 is missing" in each for each in finding["log"])
+    # else the rewind, which is pending again by what is left of the log, would be carried out twice
+    done = rewound.call("run", "--resume", "last")
+    assert (done.returncode, "has lost its end" in done.stderr) == (4, True), done.stderr
+    assert rewound.only_run().segment_numbers() == (0,)
+
+
+def test_a_log_that_was_cut_off_is_missed_by_the_store(rewound: Desk) -> None:
+    run = rewound.only_run()
+    path = run.segment_path(1)
+    lines = path.read_bytes().splitlines(keepends=True)
+    begun = [place for place, line in enumerate(lines) if b'"event":"started"' in line and b'"llm"' in line]
+    path.write_bytes(b"".join(lines[: begun[-1]]))
+    (finding,) = rewound.json("verify", code=4)["runs"]
+    assert any("segment 1 ends too early" in each for each in finding["log"])
