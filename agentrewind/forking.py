@@ -70,8 +70,9 @@ def make_fork(run: Run, node: str, edits: Edits, *, home: Path, clock: Clock) ->
     assert commit is not None
     # an answer that cannot be one is refused before anything is written
     replaced = None if edits.answer is None else edited(target, edits.answer)
-    made = _write_log(run, timeline, target, replaced, edits, home=home, clock=clock)
     with open_snapshots(timeline, home) as store:
+        store.commit(commit)  # nothing is made where the files did not come along with an import
+        made = _write_log(run, timeline, target, replaced, edits, home=home, clock=clock)
         # the parent may be dropped one day: the fork keeps what it stands on by a ref of its own
         store.set_ref(f"refs/agentrewind/{made.run_id}/fork", commit)
         report = restore_into(store, commit, made.directory / COPY)

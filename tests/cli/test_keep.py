@@ -142,6 +142,8 @@ def test_a_kept_run_comes_into_a_store(told: Desk, desk: Desk) -> None:
     assert tree(desk.base / "begun") == {}
     missing = desk.json("restore", "last", "rec_000003", "--into", "later", code=4)["error"]
     assert missing["type"] == "MissingSnapshotError"
+    desk.json("fork", "last", "--at", "rec_000003", "--prepare", code=4)
+    assert len(desk.json("list")) == 1
     assert "already" in desk.json("import", "kept", code=5)["error"]["message"]
 
 
