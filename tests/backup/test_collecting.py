@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -181,6 +182,32 @@ def test_a_payload_that_was_dropped_is_kept_again_by_who_had_kept_it_before(tmp_
     house.preserve("kept", "the same")
     assert house.collect() == []
     house.check(house.entries())
+
+
+def test_a_reader_that_has_read_before_begins_again_even_where_the_log_grew(tmp_path: Path) -> None:
+    house = House(tmp_path / "home")
+    reader = BackupLog(house.directory, CLOCK)
+    house.preserve("gone", "one")
+    assert len(reader.read().entries) == 1
+    house.collect()
+    two, three = house.preserve("kept", "two"), house.preserve("kept", "three")
+    assert list(reader.read().entries) == [two.id, three.id]
+
+
+def test_what_is_appended_while_entries_are_dropped_is_in_the_log(tmp_path: Path) -> None:
+    house = House(tmp_path / "home")
+    gone, new = house.preserve("gone", "one"), entry(house.log, run_id="kept")
+    writer = threading.Thread(target=house.log.append, args=(new,))
+
+    def choose(entries: Mapping[str, Entry]) -> list[str]:
+        writer.start()
+        writer.join(0.3)  # it has opened the file that is about to be replaced, and waits for its lock
+        assert writer.is_alive()
+        return [gone.id]
+
+    BackupLog(house.directory, CLOCK).drop(choose)
+    writer.join()
+    assert list(BackupLog(house.directory, CLOCK).read().entries) == [new.id]
 
 
 def test_what_a_failed_capture_left_is_swept_and_stops_no_later_one(tmp_path: Path) -> None:
