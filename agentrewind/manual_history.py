@@ -21,6 +21,7 @@ from agentrewind.records import (
     RewindDone,
     SafetySnapshot,
     SnapshotTaken,
+    Started,
     ToolNode,
     WorkspaceSpan,
 )
@@ -77,26 +78,84 @@ def last_recorded(timeline: Timeline) -> CommitId | None:
 
     What such a call or restore changed cannot be told from changes from outside, and is taken for its own.
     """
-    if open_safety(timeline) is not None or _call_cut_short(timeline):
-        return None
-    for number in reversed(timeline.segments):
-        for record in reversed(timeline.records(number)):
-            if (commit := _named(record)) is not None:
-                return commit
-    return None
+    return _OutsideHistory(timeline).settled_state
 
 
 def outside_since(timeline: Timeline, uid: RecordUid) -> tuple[Step, ...]:
-    """The changes from outside that came after the snapshot before this node and were not abandoned."""
-    home = timeline.segment_of(uid)
-    found: list[Step] = []
-    for number in timeline.segments[home:]:
-        passed = number > home
-        for record in timeline.records(number):
-            passed = passed or (isinstance(record, LlmNode | ToolNode) and record.record_uid == uid)
-            if passed and isinstance(record, OutsideChange) and _stands(timeline, record):
-                found += _steps(record)
-    return tuple(found)
+    """The changes from outside that the files hold now and did not hold before this node.
+
+    Those that a rewind or restore took away are none of them; where `undo` brought them back, they are.
+    """
+    history = _OutsideHistory(timeline, until=uid)
+    return tuple(step for step in history.present if step not in history.then)
+
+
+class _OutsideHistory:
+    """Reads a log in time and keeps account of which changes from outside the files hold at each moment.
+
+    Attributes:
+        present: those that the files hold at the end.
+        then: those that they held when the node `until` was made.
+    """
+
+    def __init__(self, timeline: Timeline, *, until: RecordUid | None = None) -> None:
+        self.present: tuple[Step, ...] = ()
+        self.then: tuple[Step, ...] = ()
+        self._timeline = timeline
+        self._at: dict[CommitId, tuple[Step, ...]] = {}
+        self._last: CommitId | None = None
+        self._safety: CommitId | None = None
+        self._calls: set[RecordUid] = set()
+        self._unseen = False
+        for number in timeline.segments:
+            self._calls.clear()
+            self._safety, self._unseen = None, False
+            for record in timeline.records(number):
+                self._add(record)
+                if isinstance(record, LlmNode | ToolNode) and record.record_uid == until:
+                    self.then = self.present
+
+    @property
+    def settled_state(self) -> CommitId | None:
+        """The state named last, None where a call or a restore may have changed it and nobody has looked."""
+        return None if self._calls or self._unseen or self._safety is not None else self._last
+
+    def _add(self, record: Record) -> None:
+        commit = _named(record)
+        more = self._brought_by(record, commit)
+        self.present += more
+        if commit is not None:
+            if isinstance(record, Restored | RewindDone):
+                self.present = self._at.get(commit, self.present)
+            if more or commit not in self._at:
+                self._at[commit] = self.present
+            self._last = commit
+        self._safety = _next_safety(self._safety, record)
+        self._follow_calls(record)
+
+    def _follow_calls(self, record: Record) -> None:
+        match record:
+            case Started(tool_name=str()):
+                self._calls.add(record.record_uid)
+            case ToolNode():
+                self._calls.discard(record.record_uid)
+                self._unseen = True
+            case Restored():
+                self._calls.clear()  # whatever was left of them, files were put in order since
+                self._unseen = False
+            case SnapshotTaken() | OutsideChange() | SafetySnapshot() | LlmNode():
+                self._unseen = False
+            case _:
+                pass
+
+    def _brought_by(self, record: Record, commit: CommitId | None) -> tuple[Step, ...]:
+        if isinstance(record, OutsideChange):
+            return _steps(record) if _stands(self._timeline, record) else ()
+        before = self.settled_state
+        if not isinstance(record, SafetySnapshot) or before is None or commit in (None, before):
+            return ()
+        assert commit is not None
+        return ((before, commit),)
 
 
 def last_move(timeline: Timeline) -> Move | None:
@@ -113,14 +172,6 @@ def last_move(timeline: Timeline) -> Move | None:
                 found = replace(found, outside=found.outside + _steps(record))
             safety = _next_safety(safety, record)
     return Move(what="the interrupted restore", safety=safety) if safety is not None else found
-
-
-def open_safety(timeline: Timeline) -> CommitId | None:
-    """The state before a restore that was begun and not finished, None where there is none."""
-    safety: CommitId | None = None
-    for record in timeline.records():
-        safety = _next_safety(safety, record)
-    return safety
 
 
 def _next_safety(safety: CommitId | None, record: Record) -> CommitId | None:
@@ -151,18 +202,6 @@ def _opened(timeline: Timeline, number: int, undo_safety: CommitId | None) -> Mo
 def _restore_name(event: Restored) -> str:
     by = "the undo" if event.by == "undo" else f"the restore by the {event.by}"
     return f"{by} to {event.record_uid}" if event.record_uid else by
-
-
-def _call_cut_short(timeline: Timeline) -> bool:
-    """Whether a tool call was under way, or had ended without a snapshot after it, when the log ends."""
-    if any(started.tool_name is not None for started in timeline.started_unfinished()):
-        return True
-    for record in reversed(timeline.records()):
-        if isinstance(record, SnapshotTaken | OutsideChange | SafetySnapshot | Restored | LlmNode):
-            return False
-        if isinstance(record, ToolNode):
-            return True
-    return False
 
 
 def _stands(timeline: Timeline, event: OutsideChange) -> bool:

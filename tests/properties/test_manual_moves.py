@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentrewind.clock import SystemClock
-from agentrewind.errors import OutsideChangesError, UsageError
+from agentrewind.errors import OutsideChangesError
 from agentrewind.manual import Machine, Outside, restore_in_place, undo
+from agentrewind.records import NodeKind
 from agentrewind.run_store import Run
+from tests import records
 from tests.cli.desk import Desk, tell_story
 
 NODES = ("rec_000001", "rec_000003", "rec_000005", "rec_000011", "rec_000013")
@@ -52,7 +55,7 @@ STATES = {
 }
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=14, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_restores_and_undos_do_what_a_model_does(story: Desk, steps: list[tuple[str, str]]) -> None:
     run = _fresh(story)
@@ -99,12 +102,57 @@ def test_what_somebody_outside_changed_is_never_lost_unasked(story: Desk, touche
     assert story.files() == before
 
 
-def test_an_undo_of_nothing(story: Desk, tmp_path: Path) -> None:
-    empty = Desk(base=tmp_path)
-    empty.json(*empty.run_arguments(["submit"]))
-    with pytest.raises(UsageError):
-        undo(
-            empty.only_run(),
-            outside=Outside.STOP,
-            machine=Machine(home=empty.home, user_home=None, clock=SystemClock()),
-        )
+KEEPING = [
+    ("restore rec_000003, undo", 0),
+    ("restore rec_000003, undo, undo", 1),
+    ("undo, restore rec_000013", 0),
+    ("undo, undo", 0),
+    ("restore rec_000003, undo, restore rec_000013, undo", 1),
+    ("restore rec_000013, restore rec_000003, undo, undo", 0),
+]
+
+
+@pytest.mark.parametrize(("moves", "edited"), KEEPING)
+def test_what_was_kept_once_is_never_lost_later(story: Desk, moves: str, edited: int) -> None:
+    """Whatever a person moved meanwhile: only what a tool call made goes unasked."""
+    run = _fresh(story)
+    machine = Machine(home=story.home, user_home=None, clock=SystemClock())
+    for number, move in enumerate(moves.split(", ")):
+        if number == edited:
+            (story.workspace / "mine.txt").write_text("mine")
+        act, _, node = move.partition(" ")
+        if act == "undo":
+            undo(run, outside=Outside.KEEP, machine=machine)
+        else:
+            restore_in_place(run, node, after=False, outside=Outside.KEEP, dry_run=False, machine=machine)
+        assert number < edited or story.files()["mine.txt"] == b"mine"
+    for node in ("rec_000001", "rec_000003"):
+        with pytest.raises(OutsideChangesError) as stopped:
+            restore_in_place(run, node, after=False, outside=Outside.STOP, dry_run=False, machine=machine)
+        assert stopped.value.paths == ("mine.txt",)
+    assert story.files()["mine.txt"] == b"mine"
+
+
+def test_what_was_reverted_stands_in_nobodys_way_until_it_is_back(story: Desk) -> None:
+    run = _fresh(story)
+    machine = Machine(home=story.home, user_home=None, clock=SystemClock())
+    (story.workspace / "b.txt").write_text("mine")
+    for node, outside in (("rec_000003", Outside.REVERT), ("rec_000013", Outside.STOP)):
+        restore_in_place(run, node, after=False, outside=outside, dry_run=False, machine=machine)
+        assert story.files() == STATES[node]
+    undo(run, outside=Outside.STOP, machine=machine)
+    assert story.files() == STATES["rec_000003"]
+
+
+def test_a_call_that_was_cut_short_hides_no_later_change(story: Desk) -> None:
+    run = _fresh(story)
+    machine = Machine(home=story.home, user_home=None, clock=SystemClock())
+    with run.writer(run.timeline().head) as writer:
+        begun = replace(records.started(99, NodeKind.TOOL), tool_name="bash")
+        writer.append(begun, durable=True)
+    (story.workspace / "half").write_text("what the call left")
+    restore_in_place(run, "rec_000003", after=False, outside=Outside.STOP, dry_run=False, machine=machine)
+    assert story.files() == STATES["rec_000003"]
+    (story.workspace / "mine.txt").write_text("mine")
+    with pytest.raises(OutsideChangesError):
+        restore_in_place(run, "rec_000001", after=False, outside=Outside.STOP, dry_run=False, machine=machine)
