@@ -7,7 +7,7 @@ None has changed since its objects were last made; then all its ancestors are in
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from agentrewind.workspace.attributes import Attributes
@@ -140,6 +140,10 @@ class Directory:
             names.append(node.name)
             node = node.parent
         return tuple(reversed(names))
+
+    def names(self) -> list[str]:
+        """Everything that is known to stand in it, left out or not."""
+        return [*self.children, *self.omitted, *self.volatile]
 
     def path_of(self, name: str) -> bytes:
         """The path of one of its entries, relative to the root."""
@@ -345,3 +349,14 @@ def _lead(node: Directory, name: str, leader: bytes | None) -> None:
         entry.leader = leader
         entry.line = None
         node.mark()
+
+
+def with_ancestors(directories: Iterable[Directory]) -> set[Directory]:
+    """The directories and all above them."""
+    found: set[Directory] = set()
+    for directory in directories:
+        node: Directory | None = directory
+        while node is not None and node not in found:
+            found.add(node)
+            node = node.parent
+    return found

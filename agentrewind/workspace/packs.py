@@ -1,7 +1,4 @@
-"""The objects of a store: found in its packs, read from them, and added as one pack at a time.
-
-The one place that knows dulwich, which reads what other programs may have packed as well.
-"""
+"""The objects of a store: found in its packs, read from them, and added as one pack at a time."""
 
 from __future__ import annotations
 
@@ -11,16 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 
-from dulwich.errors import NotGitRepository
-from dulwich.object_format import DEFAULT_OBJECT_FORMAT
-from dulwich.objects import ObjectID
-from dulwich.pack import Pack
-
 from agentrewind.errors import MissingSnapshotError
 from agentrewind.workspace.objects import BLOB, TREE, TreeItem, decode_tree, index_ids
+from agentrewind.workspace.pack_reader import PackReader
 from agentrewind.workspace.pack_writer import PackWriter, storage_errors
 
-_ERRORS = (KeyError, ValueError, AssertionError, OSError, zlib.error, NotGitRepository)
+_ERRORS = (KeyError, ValueError, AssertionError, OSError, zlib.error)
 
 
 class PackedObjects:
@@ -35,7 +28,7 @@ class PackedObjects:
         self.git_dir = git_dir
         self.packs = git_dir / "objects" / "pack"
         self.unsynced: set[str] = set()
-        self._open_packs: dict[str, Pack] = {}
+        self._open_packs: dict[str, PackReader] = {}
         self._where: dict[bytes, str] = {}
         self._registering = Lock()
         self._release = weakref.finalize(self, _close_all, self._open_packs)
@@ -62,7 +55,7 @@ class PackedObjects:
 
     def _register(self, name: str, ids: Iterable[bytes], where: dict[bytes, str]) -> None:
         if name not in self._open_packs:
-            self._open_packs[name] = Pack(f"{self.packs}/{name}", object_format=DEFAULT_OBJECT_FORMAT)
+            self._open_packs[name] = PackReader(f"{self.packs}/{name}")
         where.update(dict.fromkeys(ids, name))
 
     def new_pack(self) -> PackWriter:
@@ -94,18 +87,14 @@ class PackedObjects:
             MissingSnapshotError: it is missing or damaged.
         """
         try:
-            return self._read(oid)
+            return self._open_packs[self._where[oid]].read(oid)
         except _ERRORS:
             self.reload()  # another process may have put the packs together
         try:
-            return self._read(oid)
+            return self._open_packs[self._where[oid]].read(oid)
         except _ERRORS as error:
             reason = "not in the store" if isinstance(error, KeyError) else f"damaged ({error})"
             raise MissingSnapshotError(oid.hex(), f"the object is {reason}") from error
-
-    def _read(self, oid: bytes) -> tuple[int, bytes]:
-        kind, data = self._open_packs[self._where[oid]].get_raw(ObjectID(oid.hex().encode()))
-        return kind, data if isinstance(data, bytes) else b"".join(data)
 
     def read_as(self, oid: bytes, kind: int) -> bytes:
         """The bytes of an object that has to be of this kind."""
@@ -126,6 +115,6 @@ class PackedObjects:
             raise MissingSnapshotError(oid.hex(), str(error)) from error
 
 
-def _close_all(packs: dict[str, Pack]) -> None:
+def _close_all(packs: dict[str, PackReader]) -> None:
     while packs:
         packs.popitem()[1].close()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentrewind.workspace.attributes import Attributes, differing
-from agentrewind.workspace.inventory import Directory, FileEntry, Inventory, find_present
+from agentrewind.workspace.inventory import Directory, FileEntry, Inventory, find_present, with_ancestors
 from agentrewind.workspace.plan_lists import Lists, refusal, uncaptured
 from agentrewind.workspace.policy import PathClass, Policy
 from agentrewind.workspace.sidecar import FileKind, Omission, Sidecar
@@ -27,6 +27,7 @@ from agentrewind.workspace.steps import (
     Write,
 )
 from agentrewind.workspace.trees import DirectoryIds, StoredDirectory
+from agentrewind.workspace.unchanged import unchanged
 from agentrewind.workspace.views import Directories, EntryKind, SnapshotEntry, find, leaf
 from agentrewind.workspace.wholeness import check_twin
 
@@ -98,7 +99,7 @@ class _Planner:
         self._first_names: dict[bytes, tuple[bytes, tuple[int, int] | None]] = {}
         self._claimed: set[tuple[int, int]] = set()
         self._handled: set[bytes] = set()
-        self._caching = _with_ancestors(inventory.caching)
+        self._caching = with_ancestors(inventory.caching)
 
     def plan(self) -> RestorePlan:
         self._directory(self._inventory.root, self._target, b"")
@@ -120,17 +121,29 @@ class _Planner:
         own = stored.sidecar
         place = len(self._lists.directories)
         prefix = path + b"/" if path else b""
+        alike = self._alike(present, stored, prefix)
         stored_names = {*stored.blobs, *stored.directories, *own.omitted}
-        for name in sorted({*map(os.fsencode, _names(present)), *stored_names}):
-            inner, child = stored.directories.get(name), present.children.get(os.fsdecode(name))
-            if inner is None or type(child) is not Directory or not self._is_same(child, inner):
-                self._name(present, stored, prefix, name)
+        for name in sorted({*map(os.fsencode, present.names()), *stored_names} - alike):
+            self._name(present, stored, prefix, name)
         differs = (present.mode, present.mtime_ns) != (own.mode, own.mtime_ns)
         differs = differs or self._attributes_differ(path, present.attributes, own.attributes)
         if differs or path in self._disturbed:
             self._lists.directories.insert(place, _own_step(path, own))
         if differs and path not in self._disturbed and path:
             self._lists.touched.append(path)
+
+    def _alike(self, present: Directory, stored: StoredDirectory, prefix: bytes) -> set[bytes]:
+        """The names that need no look: nearly all of them."""
+        found = set()
+        for name, entry in unchanged(present, stored, self._is_same):
+            if entry is not None:
+                path = prefix + name
+                if path in self._keep:
+                    continue
+                # it may lead names of the snapshot that are to become links of it
+                self._first_names[path] = (path, (entry.dev, entry.ino))
+            found.add(name)
+        return found
 
     def _is_same(self, present: Directory, ids: DirectoryIds) -> bool:
         return present.tree == ids.tree and present.meta == ids.meta and present not in self._caching
@@ -227,7 +240,7 @@ class _Planner:
         """Plan the removal of all that may be removed; whether that is all."""
         gone = True
         before = len(self._lists.deleted)
-        for name in sorted(_names(directory)):
+        for name in sorted(directory.names()):
             inner = path + b"/" + os.fsencode(name)
             gone = self._remove_name(directory, name, inner) and gone
         if gone:
@@ -347,8 +360,6 @@ class _Planner:
         self._lists.links.append(HardLink(path=entry.path, first=first, replaced=replaced))
         self._disturb(entry.path)
 
-    # hard links
-
     def _first_name(self, entry: SnapshotEntry) -> tuple[bytes, tuple[int, int] | None] | None:
         """The path that a further hard link is to share its file with, and that file if it exists now."""
         if entry.leader is None:
@@ -386,17 +397,3 @@ class _Planner:
 
 def _own_step(path: bytes, own: Sidecar) -> SetDirectory:
     return SetDirectory(path=path, mode=own.mode, mtime_ns=own.mtime_ns, attributes=own.attributes)
-
-
-def _names(directory: Directory) -> list[str]:
-    return [*directory.children, *directory.omitted, *directory.volatile]
-
-
-def _with_ancestors(directories: Iterable[Directory]) -> set[Directory]:
-    found: set[Directory] = set()
-    for directory in directories:
-        node: Directory | None = directory
-        while node is not None and node not in found:
-            found.add(node)
-            node = node.parent
-    return found

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from agentrewind.workspace.attributes import Attributes
 
@@ -72,8 +72,7 @@ class FileKind(StrEnum):
     PIECES = "p"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFacts:
+class FileFacts(NamedTuple):
     """A leaf: `leader` names the path whose further hard link it is; all else is then the leader's."""
 
     kind: FileKind
@@ -156,7 +155,7 @@ def decode_sidecar(data: bytes) -> Sidecar:
     files, omitted, attributes = _decode_records(records)
     for name, pairs in attributes.items():
         if name is not None:
-            files[name] = replace(files[name], attributes=tuple(pairs))
+            files[name] = files[name]._replace(attributes=tuple(pairs))
     return Sidecar(
         mode=int(own[1], 8),
         mtime_ns=int(own[2]),
@@ -212,10 +211,12 @@ def _decode_attribute(record: bytes) -> tuple[bytes, bytes]:
     return name, binascii.a2b_base64(value, strict_mode=True)
 
 
+_LEAVES = {b"f": FileKind.FILE, b"l": FileKind.LINK}
+
+
 def _decode_file(record: bytes) -> tuple[bytes, FileFacts]:
-    kind = FileKind(record[:1].decode())
-    if kind is FileKind.PIECES:
+    if record.startswith(b"p "):
         _, mode, mtime, size, name = record.split(b" ", 4)
-        return name, FileFacts(kind=kind, mode=int(mode, 8), mtime_ns=int(mtime), size=int(size))
-    _, mode, mtime, name = record.split(b" ", 3)
-    return name, FileFacts(kind=kind, mode=int(mode, 8), mtime_ns=int(mtime))
+        return name, FileFacts(FileKind.PIECES, int(mode, 8), int(mtime), int(size))
+    kind, mode, mtime, name = record.split(b" ", 3)
+    return name, FileFacts(_LEAVES.get(kind) or FileKind(kind.decode()), int(mode, 8), int(mtime))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -92,7 +92,7 @@ def leaf(
         first = parent_of(store, root, facts.leader)
         leading = facts.leader.rpartition(b"/")[2]
         if first is not None and leading in first.blobs:
-            facts = replace(first.sidecar.files[leading], leader=facts.leader)
+            facts = first.sidecar.files[leading]._replace(leader=facts.leader)
             pieces = first.pieces.get(leading)
     return SnapshotEntry(
         path=prefix + name,
