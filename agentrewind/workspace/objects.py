@@ -45,8 +45,14 @@ def _compressor() -> Callable[[bytes, int], bytes]:
     try:  # optional: the same zlib format, several times faster
         faster: Callable[[bytes, int], bytes] = importlib.import_module("isal.isal_zlib").compress
     except ImportError:
-        return zlib.compress
+        return _compress
     return faster
+
+
+def _compress(data: bytes, level: int) -> bytes:
+    # a window no larger than the data: to make ready a larger one takes longer than to compress a small file
+    size = len(data)
+    return zlib.compress(data, level, 13 if size <= 1 << 13 else 14 if size <= 1 << 14 else 15)
 
 
 _fast_compress = _compressor()
