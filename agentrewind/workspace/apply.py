@@ -46,10 +46,12 @@ class Applier:
     """Applies steps below one root; close it to release descriptors.
 
     `refused` collects the extended attributes that the system does not let us set: by path and name, why.
+    `moved` collects what was set aside: by its path now, where it stood.
     """
 
     def __init__(self, root: int, store: Directories) -> None:
         self.refused: dict[bytes, dict[bytes, str]] = {}
+        self.moved: dict[bytes, bytes] = {}
         self._root = root
         self._store = store
         self._open: list[tuple[bytes, int]] = []
@@ -175,6 +177,7 @@ class Applier:
             number += 1
             target = step.name + b"-%d" % number
         os.rename(name, target, src_dir_fd=parent, dst_dir_fd=parent)
+        self.moved[step.path[: len(step.path) - len(name)] + target] = step.path
 
     # making
 

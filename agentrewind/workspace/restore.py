@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,10 +95,13 @@ def carry_out(
     store: SnapshotStore,
     commit: CommitId,
     *,
-    plan: Callable[[Refused], RestorePlan],
+    plan: Callable[[Refused, Collection[bytes]], RestorePlan],
     distrust: Callable[[], None] = lambda: None,
 ) -> RestoreReport:
     """Plan and apply until the plan is empty; `plan` looks at the workspace afresh each time.
+
+    It is given the attributes that could not be set, and the paths to which something was set aside: that
+    stays, whatever its new name is.
 
     What the system refuses to set of extended attributes is named as kept and holds nothing else up.
 
@@ -109,15 +112,16 @@ def carry_out(
         RestoreError: the workspace does not become what the snapshot says.
     """
     refused: dict[bytes, dict[bytes, str]] = {}
+    moved: dict[bytes, bytes] = {}
 
     def look_again() -> RestorePlan:
-        return _unblocked(root, lambda: plan(refused))
+        return _unblocked(root, lambda: plan(refused, moved))
 
     todo = look_again()
     plans = [todo]
     for _ in range(_ROUNDS):
         if todo.empty:
-            return _report(plans)
+            return _report(plans, moved)
         _check_available(store, commit, todo)
         applier = Applier(root, store)
         try:
@@ -128,10 +132,11 @@ def carry_out(
         finally:
             applier.close()
         refused.update(applier.refused)
+        moved.update(applier.moved)
         todo = look_again()
         plans.append(todo)
     if todo.empty:
-        return _report(plans)
+        return _report(plans, moved)
     paths = sorted({shown(step.path) for step in todo.steps})
     raise RestoreError(
         f"the workspace is not what snapshot {commit} says after {_ROUNDS} attempts, first at {paths[0]!r}; "
@@ -162,10 +167,10 @@ def restore_into(
         raise UsageError(f"cannot restore into {directory}: {error.strerror}") from error
     inventory = Inventory()
 
-    def look_again(refused: Refused) -> RestorePlan:
+    def look_again(refused: Refused, moved: Collection[bytes]) -> RestorePlan:
         Scanner(root, inventory, everything, HashOnly(), trusted_before_ns=0).everything()
         write_trees(inventory.root, HashOnly())
-        return make_plan(root, inventory, store, commit, keep=(), policy=rules, refused=refused)
+        return make_plan(root, inventory, store, commit, keep=moved, policy=rules, refused=refused)
 
     try:
         if names_in(root):
@@ -219,7 +224,7 @@ def _check_available(store: SnapshotStore, commit: CommitId, plan: RestorePlan) 
                     check_target(store, step.entry.oid)
 
 
-def _report(plans: list[RestorePlan]) -> RestoreReport:
+def _report(plans: list[RestorePlan], moved: Mapping[bytes, bytes]) -> RestoreReport:
     """All that was done in several rounds; a path is listed for the first thing that was planned for it."""
     listed: dict[str, str] = {}
     for plan in plans:
@@ -227,4 +232,10 @@ def _report(plans: list[RestorePlan]) -> RestoreReport:
             for path in getattr(plan, kind):
                 listed.setdefault(path, kind)
     by_kind = {kind: tuple(sorted(path for path in listed if listed[path] == kind)) for kind in _KINDS}
-    return RestoreReport(**by_kind, kept=plans[-1].kept, verified=True)
+    aside = {
+        f"{shown(now)}: ": f"stood at {shown(before)!r}, where the snapshot has something else"
+        for now, before in moved.items()
+    }
+    others = [line for line in plans[-1].kept if not any(line.startswith(start) for start in aside)]
+    kept = tuple(sorted([*others, *(start + why for start, why in aside.items())]))
+    return RestoreReport(**by_kind, kept=kept, verified=True)

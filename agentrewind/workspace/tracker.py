@@ -188,10 +188,10 @@ class Workspace:
             self._wanted = commit if self._is_ours(commit) else None
             seen: list[CommitId] = []
 
-            def look_again(refused: Refused) -> RestorePlan:
+            def look_again(refused: Refused, moved: Collection[bytes]) -> RestorePlan:
                 seen.append(self.snapshot(label="around a restore").commit)
                 self._sync()  # what is about to go from the disk stands in the store alone
-                return self._plan(commit, keep, refused)
+                return self._plan(commit, {*keep, *moved}, refused)
 
             try:
                 report = carry_out(

@@ -16,6 +16,7 @@ from agentrewind.workspace.contents import LARGE, PIECE
 from agentrewind.workspace.plan import ASIDE_SUFFIX
 from agentrewind.workspace.policy import TEMPORARY_PREFIX, Policy
 from agentrewind.workspace.restore import restore_into
+from tests.cli.desk import tree
 from tests.workspace.disk import as_ordinary_user, differences, git, manifest, open_base
 from tests.workspace.stage import staged
 
@@ -119,6 +120,43 @@ def test_an_excluded_file_in_the_way_is_set_aside(tmp_path: Path) -> None:
         assert any(line.startswith("a: ") for line in report.kept) or any(
             ".env" in line for line in report.kept
         )
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+@pytest.mark.parametrize("name", ["d", "d" * 255], ids=["short", "long"])
+def test_what_is_kept_where_the_snapshot_has_no_folder_is_set_aside_whole(
+    tmp_path: Path, kind: str, name: str
+) -> None:
+    with staged(tmp_path) as stage:
+        folder = stage.root / name
+        if kind == "file":
+            folder.write_text("a file")
+        else:
+            folder.symlink_to("/etc")
+        before = stage.take()
+        folder.unlink()
+        (folder / "in").mkdir(parents=True)
+        for path in (folder / "f", folder / "person", folder / "in" / "person"):
+            path.write_text("person's")
+        (folder / "of the agent").write_text("agent's")
+        aside = stage.root / (name[:229] + ASIDE_SUFFIX)
+        aside.mkdir()
+        (aside / "older").write_text("older")
+        present = stage.take()
+        raw = name.encode()
+        keep = {raw + b"/f", raw + b"/person", raw + b"/in/person", os.fsencode(aside.name) + b"/older"}
+        report = stage.workspace.restore(CommitId(before), keep=keep)
+        assert folder.is_symlink() if kind == "link" else folder.read_text() == "a file"
+        second = aside.with_name(f"{aside.name}-2")
+        assert tree(second) == dict.fromkeys(("f", "person", "in/person"), b"person's")
+        assert tree(aside) == {"older": b"older"}
+        assert [line for line in report.kept if second.name in line] == [
+            f"{second.name}: stood at {name!r}, where the snapshot has something else"
+        ]
+        assert not any("person" in path for path in report.deleted)
+        stage.workspace.restore(CommitId(present))
+        assert tree(folder).keys() == {"f", "person", "in/person", "of the agent"}
+        assert not second.exists()
 
 
 def test_caches_are_deleted_but_not_what_is_excluded_in_them(tmp_path: Path) -> None:
