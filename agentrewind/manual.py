@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -222,6 +222,8 @@ class _Hands:
     store: SnapshotStore
     clock: Clock
     external: External
+    moving: list[CommitId] = field(default_factory=list)
+    """The states that were left, once anything was about to move."""
 
     def take_back(self, nodes: Sequence[RecordUid]) -> tuple[JsonObject, ...]:
         """Bring back what these nodes changed outside the workspace."""
@@ -258,6 +260,7 @@ class _Hands:
         event = SafetySnapshot(segment=None, workspaces={MAIN_WORKSPACE: span}, at=self.clock.now())
         with self.run.writer(self.timeline.head) as writer:
             writer.append(event, durable=True)
+        self.moving.append(taken.commit)
 
     def write_restored(self, segment: int, done: Done, *, record_uid: RecordUid | None, by: str) -> None:
         event = Restored(
@@ -287,6 +290,21 @@ class _Hands:
 @contextmanager
 def _opened(run: Run, machine: Machine) -> Iterator[_Hands]:
     timeline = run.timeline()
+    places = {declared_root(timeline), copy_of(timeline) or declared_root(timeline)}
+    absent = [place for place in places if not os.path.lexists(place)]
+    moving: list[CommitId] = []
+    try:
+        with _at_work(run, timeline, machine) as hands:
+            moving = hands.moving
+            yield hands
+    finally:
+        for place in () if moving else absent:
+            with suppress(OSError):
+                place.rmdir()  # made to be looked at; what was refused or only planned makes nothing
+
+
+@contextmanager
+def _at_work(run: Run, timeline: Timeline, machine: Machine) -> Iterator[_Hands]:
     root = recorded_root(declared_root(timeline), home=machine.home, user_home=machine.user_home)
     copy = copy_of(timeline)
     with (

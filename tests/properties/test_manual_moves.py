@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,3 +157,21 @@ def test_a_call_that_was_cut_short_hides_no_later_change(story: Desk) -> None:
     (story.workspace / "mine.txt").write_text("mine")
     with pytest.raises(OutsideChangesError):
         restore_in_place(run, "rec_000001", after=False, outside=Outside.STOP, dry_run=False, machine=machine)
+
+
+def test_what_is_refused_or_only_planned_makes_no_folder(story: Desk) -> None:
+    run = _fresh(story)
+    machine = Machine(home=story.home, user_home=None, clock=SystemClock())
+    shutil.rmtree(story.workspace)
+    for dry_run in (True, False):
+        with nullcontext() if dry_run else pytest.raises(OutsideChangesError):
+            restore_in_place(
+                run, "rec_000003", after=False, outside=Outside.STOP, dry_run=dry_run, machine=machine
+            )
+        assert not story.workspace.exists()
+    with pytest.raises(OutsideChangesError):
+        undo(run, outside=Outside.STOP, machine=machine)
+    assert not story.workspace.exists()
+    restore_in_place(run, "rec_000001", after=False, outside=Outside.STOP, dry_run=False, machine=machine)
+    assert story.files() == {}
+    assert story.workspace.is_dir()
