@@ -24,6 +24,7 @@ from agentrewind.clock import Clock
 from agentrewind.codec import encode
 from agentrewind.durable import make_directory
 from agentrewind.errors import DamagedError, ProtectedError, UnsupportedFormatError, UsageError
+from agentrewind.manual_history import left_by
 from agentrewind.records import (
     MAIN_WORKSPACE,
     CommitId,
@@ -32,6 +33,7 @@ from agentrewind.records import (
     LlmNode,
     Note,
     OutsideChange,
+    Restored,
     SafetySnapshot,
     ToolNode,
     WorkspaceSpan,
@@ -181,6 +183,8 @@ def _commits(timeline: Timeline) -> Iterator[CommitId]:
         for event in timeline.events(segment):
             if isinstance(event, SafetySnapshot | OutsideChange):
                 yield from _of_spans(event.workspaces)
+            elif isinstance(event, Restored):
+                yield left_by(event)
 
 
 def _of_spans(spans: Mapping[str, WorkspaceSpan]) -> Iterator[CommitId]:

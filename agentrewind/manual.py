@@ -18,7 +18,7 @@ from agentrewind.backup.entry_lines import as_external
 from agentrewind.backup.rewinding import External
 from agentrewind.clock import Clock
 from agentrewind.errors import DamagedError, OutsideChangesError, ProtectedError, UsageError
-from agentrewind.manual_history import Move, Step, last_move, last_recorded, outside_since, state_at
+from agentrewind.manual_history import STATE, Move, Step, last_move, last_recorded, outside_since, state_at
 from agentrewind.manual_index import is_index, stages_the_same
 from agentrewind.opening import Place, opened_workspace, segment_ref
 from agentrewind.records import (
@@ -66,7 +66,7 @@ class Done:
     """What a restore did or, on a dry run, would do; `verified` is None where nothing was done.
 
     `external` tells of each piece of state outside the workspace that later calls changed: what became of
-    it, or that it was left as it is.
+    it, or that it was left as it is. `state` is the workspace afterwards, where `commit` is not.
     """
 
     commit: CommitId
@@ -80,6 +80,7 @@ class Done:
     verified: bool | None = None
     undone: str | None = None
     external: tuple[JsonObject, ...] = ()
+    state: CommitId | None = None
 
     def to_json(self) -> JsonObject:
         """As the commands print it and the log keeps it."""
@@ -263,9 +264,10 @@ class _Hands:
         self.moving.append(taken.commit)
 
     def write_restored(self, segment: int, done: Done, *, record_uid: RecordUid | None, by: str) -> None:
-        event = Restored(
-            record_uid=record_uid, commit=done.commit, report=done.to_json(), by=by, at=self.clock.now()
-        )
+        report = done.to_json()
+        if done.state is not None:
+            report[STATE] = done.state
+        event = Restored(record_uid=record_uid, commit=done.commit, report=report, by=by, at=self.clock.now())
         with self.run.writer(segment) as writer:
             writer.append(event, durable=True)
 
@@ -375,5 +377,6 @@ def _done(commit: CommitId, lists: _Lists, *, verified: bool | None = None) -> D
         kept=lists.kept,
         touched=lists.touched,
         lost_commits=tuple(getattr(lists, "lost_commits", ())),
+        state=getattr(lists, "state", None),
         verified=verified,
     )

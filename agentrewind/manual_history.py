@@ -27,6 +27,9 @@ from agentrewind.records import (
 )
 from agentrewind.timeline import Timeline
 
+STATE = "state"
+"""In the report of a restore: the snapshot of what it left, where that is not the one that it restored."""
+
 Step: TypeAlias = tuple[CommitId, CommitId]
 """Two snapshots between which only somebody outside changed anything."""
 
@@ -127,6 +130,10 @@ class _OutsideHistory:
         if commit is not None:
             if isinstance(record, Restored | RewindDone):
                 self.present = self._at.get(commit, self.present)
+            if isinstance(record, Restored) and (left := left_by(record)) != commit:
+                more = ((commit, left),)
+                self.present += more
+                commit = left
             if more or commit not in self._at:
                 self._at[commit] = self.present
             self._last = commit
@@ -202,6 +209,12 @@ def _opened(timeline: Timeline, number: int, undo_safety: CommitId | None) -> Mo
 def _restore_name(event: Restored) -> str:
     by = "the undo" if event.by == "undo" else f"the restore by the {event.by}"
     return f"{by} to {event.record_uid}" if event.record_uid else by
+
+
+def left_by(event: Restored) -> CommitId:
+    """The state of the workspace after a restore: what it kept may make that another one than it restored."""
+    state = event.report.get(STATE)
+    return CommitId(state) if isinstance(state, str) else event.commit
 
 
 def _stands(timeline: Timeline, event: OutsideChange) -> bool:

@@ -11,6 +11,7 @@ from agentrewind.archive import absent_states
 from agentrewind.commands.output import counted
 from agentrewind.errors import DamagedError, MissingSnapshotError
 from agentrewind.log_end import missing_end
+from agentrewind.manual_history import left_by
 from agentrewind.opening import AUDIT
 from agentrewind.provenance import is_recorded
 from agentrewind.records import (
@@ -235,7 +236,7 @@ def _commits(record: Record) -> Iterable[tuple[str, CommitId]]:
         case SafetySnapshot():
             name, spans = "a safety snapshot", record.workspaces
         case Restored():
-            return [("a restore", record.commit)]
+            return [("a restore", record.commit), ("a restore", left_by(record))]
         case _:
             return []
     span = spans.get(MAIN_WORKSPACE)

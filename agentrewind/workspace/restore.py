@@ -39,6 +39,7 @@ class RestoreReport:
         kept: `path: why` for what stays although the snapshot does not hold it.
         verified: the workspace was read again and is what the snapshot says, what is kept aside.
         lost_commits: `path: sha (ref)` for commits of inner repositories that nothing names any more.
+        state: the workspace afterwards, where what is kept makes it another one than the snapshot; else None.
     """
 
     created: tuple[str, ...]
@@ -48,6 +49,7 @@ class RestoreReport:
     touched: tuple[str, ...]
     verified: bool
     lost_commits: tuple[str, ...] = ()
+    state: CommitId | None = None
 
     def to_json(self) -> JsonObject:
         return {
@@ -238,4 +240,11 @@ def _report(plans: list[RestorePlan], moved: Mapping[bytes, bytes]) -> RestoreRe
     }
     others = [line for line in plans[-1].kept if not any(line.startswith(start) for start in aside)]
     kept = tuple(sorted([*others, *(start + why for start, why in aside.items())]))
-    return RestoreReport(**by_kind, kept=kept, verified=True)
+    return RestoreReport(
+        created=by_kind["created"],
+        modified=by_kind["modified"],
+        deleted=by_kind["deleted"],
+        touched=by_kind["touched"],
+        kept=kept,
+        verified=True,
+    )

@@ -199,6 +199,7 @@ class Workspace:
                 )
             finally:
                 self._wanted = None
+            report = replace(report, state=seen[-1] if seen[-1] != commit else None)
             paths = (*report.created, *report.modified, *report.deleted)
             if not any(".git" in path.split("/") for path in paths):
                 return report

@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentrewind.clock import SystemClock
+from agentrewind.commands.soundness import Examination
 from agentrewind.errors import OutsideChangesError
-from agentrewind.manual import Machine, Outside, restore_in_place, undo
-from agentrewind.records import NodeKind
+from agentrewind.manual import Machine, Outside, _done, _opened, restore_in_place, undo
+from agentrewind.manual_history import state_at
+from agentrewind.records import NodeKind, RecordUid
 from agentrewind.run_store import Run
 from tests import records
 from tests.cli.desk import Desk, tell_story
@@ -175,3 +177,25 @@ def test_what_is_refused_or_only_planned_makes_no_folder(story: Desk) -> None:
     restore_in_place(run, "rec_000001", after=False, outside=Outside.STOP, dry_run=False, machine=machine)
     assert story.files() == {}
     assert story.workspace.is_dir()
+
+
+def test_what_was_set_aside_goes_back_with_an_undo_and_unasked_with_nothing_else(story: Desk) -> None:
+    run = _fresh(story)
+    machine = Machine(home=story.home, user_home=None, clock=SystemClock())
+    (story.workspace / "a.txt").unlink()
+    (story.workspace / "a.txt").mkdir()
+    (story.workspace / "a.txt" / "mine").write_text("mine")
+    keep = frozenset({b"a.txt/mine"})
+    before = story.files()
+    with _opened(run, machine) as hands:
+        taken = hands.files.snapshot(label="before")
+        hands.write_safety(taken)
+        commit = state_at(hands.timeline, "rec_000003", after=False)
+        done = _done(commit, hands.files.restore(commit, keep=keep), verified=True)
+        hands.write_restored(hands.timeline.head, done, record_uid=RecordUid("rec_000003"), by="person")
+    assert story.files() == {"a.txt": b"one\n", "a.txt.kept-by-agentrewind/mine": b"mine"}
+    with pytest.raises(OutsideChangesError):
+        restore_in_place(run, "rec_000001", after=False, outside=Outside.STOP, dry_run=False, machine=machine)
+    assert Examination(story.home).run(run).sound
+    undo(run, outside=Outside.STOP, machine=machine)
+    assert story.files() == before
