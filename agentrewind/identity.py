@@ -14,9 +14,9 @@ from itertools import takewhile
 
 import orjson
 
-from agentrewind.jsonform import to_json, to_plain
+from agentrewind.jsonform import to_plain
 from agentrewind.likeness import likeness
-from agentrewind.message_form import message_form
+from agentrewind.message_form import message_form, request_form
 from agentrewind.records import InputId, Json, JsonObject, MessageList, RecordUid
 
 _LEADING = frozenset({"system", "developer"})
@@ -139,8 +139,8 @@ class Conversations:
 
     def _offered(self, tools: object) -> _Tools:
         if self._tools.likeness != tools:
-            plain = to_json(tools)
-            self._tools = _Tools(likeness(tools, plain, to_form=to_json), plain, canonical_bytes(plain))
+            plain = request_form(tools)
+            self._tools = _Tools(likeness(tools, plain, to_form=request_form), plain, canonical_bytes(plain))
         return self._tools
 
     def _conversation(self, messages: Sequence[object]) -> tuple[str, int]:

@@ -40,13 +40,19 @@ _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
 
 
-def to_json(value: object, *, where: str = "value") -> Json:
+Dump: TypeAlias = Callable[[object], object]
+"""The data that an object stands for, or the object itself where it is none of those that are known."""
+
+
+def to_json(value: object, *, where: str = "value", dump: Dump | None = None) -> Json:
     """The value as plain data: tuples become lists, subclasses of the JSON types their base.
+
+    `dump` is asked about objects, wherever in the value they stand.
 
     Raises UsageError, naming the place, for anything else (sets, objects, keys that are no text) and
     for values nested deeper than `MAX_DEPTH`; nothing is turned into its `repr`.
     """
-    return _normalise(value, where, None, 0)
+    return _normalise(value, where, None, 0, dump)
 
 
 def to_plain(value: object, *, where: str = "value") -> Json:
@@ -144,16 +150,18 @@ def _deeper(where: str, depth: int) -> int:
     return depth + 1
 
 
-def _normalise(value: object, where: str, path: _Path, depth: int) -> Json:
+def _normalise(value: object, where: str, path: _Path, depth: int, dump: Dump | None) -> Json:
+    if dump is not None and type(value) not in _WRITERS:
+        value = dump(value)
     if isinstance(value, Mapping):
         depth = _deeper(where, depth)
         return {
-            _key(key, where, path): _normalise(item, where, (path, str(key)), depth)
+            _key(key, where, path): _normalise(item, where, (path, str(key)), depth, dump)
             for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
         depth = _deeper(where, depth)
-        return [_normalise(item, where, (path, index), depth) for index, item in enumerate(value)]
+        return [_normalise(item, where, (path, index), depth, dump) for index, item in enumerate(value)]
     return _scalar(value, where, path)
 
 

@@ -8,10 +8,20 @@ from agentrewind.records import Json, JsonObject
 _MARK = "cache_control"
 
 
+def request_form(value: object, *, where: str = "value") -> Json:
+    """Part of a request as JSON. Raises UsageError for what JSON cannot hold."""
+    return to_json(value, where=where, dump=_dumped)
+
+
+def _dumped(value: object) -> object:
+    """Clients take objects of their own wherever data may stand."""
+    dump = getattr(value, "model_dump", None)
+    return value if dump is None or isinstance(value, type) else dump(mode="json")
+
+
 def message_form(message: object) -> JsonObject:
     """The message as an object. Raises UsageError for what JSON cannot hold."""
-    dump = getattr(message, "model_dump", None)  # clients take their own message objects as well
-    plain = to_json(dump(mode="json") if dump is not None else message)
+    plain = request_form(message)
     return _unmarked(plain) if isinstance(plain, dict) else {"content": plain}
 
 

@@ -154,11 +154,24 @@ def test_several_choices_come_back_whole() -> None:
     assert capture.decode_answer(capture.encode_answer(Response())) == {**dump, "mode": "json"}
 
 
-def test_it_makes_no_difference_to_answers_and_requests(litellm: Any, stage: Stage) -> None:
-    """The harness passes a message object of litellm's own, as many do."""
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "the client's object": lambda message: message,
+    "a dictionary around the client's objects": lambda message: {
+        "role": "assistant", "content": message.content, "tool_calls": message.tool_calls
+    },
+    "a dictionary of tuples": lambda message: {
+        "role": "assistant", "content": message.content, "tool_calls": tuple(message.tool_calls)
+    },
+    "its dump": lambda message: message.model_dump(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_makes_no_difference_to_answers_and_requests(litellm: Any, stage: Stage, way: str) -> None:
+    """Whatever the harness makes of an answer before it sends it on."""
     with serving(CALLING) as model:
         bare = litellm.completion(**arguments(model, tools=TOOLS))
-        history = [*MESSAGES, bare.choices[0].message]
+        history = [*MESSAGES, WAYS[way](bare.choices[0].message)]
         history += [{"role": "tool", "tool_call_id": f"call_{n}", "content": "ok"} for n in (1, 2)]
         plain = litellm.completion(**arguments(model, messages=history, tools=TOOLS, temperature=0.0))
         with stage.live() as layer:
