@@ -18,7 +18,9 @@ from agentrewind.workspace.open_path import OPEN_DIRECTORY, OpenPath
 from agentrewind.workspace.policy import PathClass, Policy
 from agentrewind.workspace.sidecar import FileKind, Omission
 
-MAX_DEPTH = 256
+MAX_DEPTH = 180
+"""Directories within each other; each takes four calls within each other, and Python allows a thousand."""
+
 _ATTEMPTS = 4
 _SMALL = 1 << 16
 

@@ -16,6 +16,8 @@ from agentrewind.workspace.contents import LARGE, PIECE
 from agentrewind.workspace.plan import ASIDE_SUFFIX
 from agentrewind.workspace.policy import TEMPORARY_PREFIX, Policy
 from agentrewind.workspace.restore import restore_into
+from agentrewind.workspace.scan import MAX_DEPTH
+from agentrewind.workspace.tracker import Snapshot
 from tests.cli.desk import tree
 from tests.workspace.disk import as_ordinary_user, differences, git, manifest, open_base
 from tests.workspace.stage import staged
@@ -157,6 +159,24 @@ def test_what_is_kept_where_the_snapshot_has_no_folder_is_set_aside_whole(
         stage.workspace.restore(CommitId(present))
         assert tree(folder).keys() == {"f", "person", "in/person", "of the agent"}
         assert not second.exists()
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1, 900])
+def test_folders_within_folders_however_deep(tmp_path: Path, depth: int) -> None:
+    def from_below(frames: int) -> Snapshot:
+        """As a harness calls that is itself deep in its calls."""
+        return from_below(frames - 1) if frames else stage.workspace.snapshot(label="deep")
+
+    with staged(tmp_path) as stage:
+        before = stage.take()
+        (stage.root / ("d/" * depth)).mkdir(parents=True)
+        taken = from_below(100)
+        assert [line.partition("(")[2] for line in taken.partial] == ["nested too deeply)"] * (
+            depth > MAX_DEPTH
+        )
+        report = stage.workspace.restore(CommitId(before))
+        assert bool(report.kept) is (stage.root / "d").exists() is (depth > MAX_DEPTH)
+        assert stage.workspace.restore(taken.commit).verified
 
 
 def test_caches_are_deleted_but_not_what_is_excluded_in_them(tmp_path: Path) -> None:
