@@ -29,11 +29,20 @@ from mettlebench.verdict import Verdict, decode_verdict, encode_verdict
 _F = TypeVar("_F", bound=Callable[..., object])
 
 
+class _Given(click.Path):
+    """A path; the empty text, which a variable without a value leaves, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value) == "":
+            self.fail("the path is empty; write . for the current folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _tasks_option(command: _F) -> _F:
     return click.option(
         "--tasks",
         "folder",
-        type=click.Path(path_type=Path),
+        type=_Given(path_type=Path),
         default=BUILT_IN,
         help="A folder of tasks; by default those that come with this package.",
     )(command)
@@ -64,7 +73,7 @@ def mettlebench() -> None:
 
 
 @mettlebench.command("new")
-@click.argument("place", type=click.Path(path_type=Path))
+@click.argument("place", type=_Given(path_type=Path))
 def new_command(place: Path) -> None:
     """Make a small complete task at PLACE, to be turned into another; its folder's name is its id."""
     new_task(place)
@@ -164,7 +173,7 @@ def gate_command(ids: Sequence[str], jobs: int, folder: Path, mode: str, as_json
 
 @mettlebench.command("build")
 @click.argument("task_id")
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target", type=_Given(path_type=Path))
 @_tasks_option
 @_sandbox_option
 def build_command(task_id: str, target: Path, folder: Path, mode: str) -> None:
@@ -177,9 +186,9 @@ def build_command(task_id: str, target: Path, folder: Path, mode: str) -> None:
 
 @mettlebench.command("grade")
 @click.argument("task_id")
-@click.argument("workspace", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("workspace", type=_Given(path_type=Path, exists=True, file_okay=False))
 @click.option(
-    "--previous", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A verdict's JSON."
+    "--previous", type=_Given(path_type=Path, exists=True, dir_okay=False), help="A verdict's JSON."
 )
 @_tasks_option
 @_sandbox_option
@@ -203,7 +212,7 @@ def grade_command(
 
 @mettlebench.command("verdict")
 @click.argument("task_id")
-@click.argument("logs", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("logs", type=_Given(path_type=Path, exists=True, file_okay=False))
 @_tasks_option
 @_json_option
 def verdict_command(task_id: str, logs: Path, folder: Path, as_json: bool) -> int:  # noqa: FBT001
@@ -218,7 +227,7 @@ def verdict_command(task_id: str, logs: Path, folder: Path, as_json: bool) -> in
 @click.argument("ids", nargs=-1)
 @click.option("--format", "form", type=click.Choice(["harbor"]), required=True, help="Whose format.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="A folder for the tasks."
+    "--out", type=_Given(path_type=Path, file_okay=False), required=True, help="A folder for the tasks."
 )
 @click.option("--network", is_flag=True, help="Let the exported task's container reach the network.")
 @_tasks_option
@@ -268,8 +277,13 @@ def run(arguments: Sequence[str]) -> int:
     except MettleBenchError as error:
         click.echo(f"error: {error}", err=True)
         return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
     except click.ClickException as error:
-        error.show()
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(error.ctx.get_usage(), err=True)
+        click.echo(f"error: {error.format_message()}", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)

@@ -50,7 +50,10 @@ def task_ids(folder: Path = BUILT_IN) -> tuple[str, ...]:
     """The ids of all tasks of a folder, sorted: each sub-folder that holds a `task.toml`."""
     if not folder.is_dir():
         raise TaskFormatError(folder, None, "this is no folder of tasks")
-    return tuple(sorted(entry.name for entry in folder.iterdir() if (entry / "task.toml").is_file()))
+    found = sorted(entry.name for entry in folder.iterdir() if (entry / "task.toml").is_file())
+    if not found:
+        raise TaskFormatError(folder, None, "there is no task here: no folder in it holds a task.toml")
+    return tuple(found)
 
 
 def load_task(task_id: str, folder: Path = BUILT_IN) -> Task:

@@ -92,3 +92,24 @@ def test_what_goes_wrong_is_told_in_a_line(sample: Task, capsys: pytest.CaptureF
         error = capsys.readouterr().err
         assert "Traceback" not in error
         assert error.strip()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["list", "--tasks", ""], "the path is empty"),
+        (["list", "--tasks", "@"], "no task here"),
+        (["list", "--tasks", "@/none"], "no folder of tasks"),
+        (["build", "address-split", ""], "the path is empty"),
+        (["show"], "Missing argument"),
+        (["show", "x", "--loud"], "--loud"),
+    ],
+)
+def test_wrong_usage_is_told_as_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], told: str
+) -> None:
+    assert run([each.replace("@", str(tmp_path)) for each in given]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines()[-1].startswith("error: ")
+    assert told in printed.err
