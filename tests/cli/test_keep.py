@@ -46,36 +46,42 @@ def _pytest(desk: Desk, project: Path, *arguments: str) -> subprocess.CompletedP
     )
 
 
+CHANGES = {
+    "nothing": ("", "", ""),
+    "prompt": ("You work in a shell.", "You work in a sandbox.", "messages[0].content at character 15"),
+    "result": ("done.stdout + done.stderr", "done.stdout.upper()", "rec_000002"),
+    "tool": ('"parameters"', '"description": "a shell", "parameters"', "tools[0]"),
+    "end": ("    message = answer", "    raise SystemExit\n    message = answer", "never asked for"),
+    "import": ("import openai", "import no_such_module", "No module named 'no_such_module'"),
+    "exit": ("    message = answer", "    sys.exit('no good')\n    message = answer", "no good"),
+}
+"""Changes of the agent's code, and the first difference that they make."""
+
+
 @needs_namespaces
-def test_an_agent_that_does_the_same_passes(desk: Desk, project: Path) -> None:
+def test_an_agent_passes_that_does_the_same_and_fails_with_its_first_difference(
+    desk: Desk, project: Path
+) -> None:
+    for name, (old, new, _) in CHANGES.items():
+        assert old in AGENT
+        (project / f"{name}.py").write_text(AGENT.replace(old, new) if old else AGENT)
+    (project / "tests" / "test_agent.py").write_text(
+        "import sys\n"
+        "import pytest\n"
+        f"@pytest.mark.parametrize('name', {[*CHANGES]})\n"
+        "def test_agent(kept_run, name):\n"
+        f"    kept_run('sums', command=[sys.executable, f'{project}/{{name}}.py', 'Make check.py pass.'])\n"
+    )
     before = tree(project / "tests" / "runs")
     done = _pytest(desk, project)
-    assert done.returncode == 0, done.stdout
+    assert "6 failed, 1 passed" in done.stdout
+    assert "Traceback" not in done.stdout
+    told = done.stdout.partition("= FAILURES =")[2]
+    for name, (_, _, words) in [*CHANGES.items()][1:]:
+        told = told.partition(f"test_agent[{name}]")[2]
+        assert words in told.partition("test_agent[")[0], name
     assert tree(project / "tests" / "runs") == before
     assert not (desk.home / "runs").exists()
-
-
-@needs_namespaces
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("You work in a shell.", "You work in a sandbox.", "messages[0].content at character 15"),
-        ("done.stdout + done.stderr", "done.stdout.upper()", "rec_000002"),
-        ('"parameters"', '"description": "a shell", "parameters"', "tools[0]"),
-        ("    message = answer", "    raise SystemExit\n    message = answer", "never asked for"),
-        ("import openai", "import no_such_module", "No module named 'no_such_module'"),
-        ("    message = answer", "    sys.exit('no good')\n    message = answer", "no good"),
-    ],
-)
-def test_an_agent_that_does_something_else_fails_with_the_first_difference(
-    desk: Desk, project: Path, old: str, new: str, words: str
-) -> None:
-    assert old in AGENT
-    (project / "agent.py").write_text(AGENT.replace(old, new))
-    done = _pytest(desk, project)
-    assert done.returncode == 1, done.stdout
-    assert words in done.stdout
-    assert "Traceback" not in done.stdout
 
 
 @needs_namespaces
