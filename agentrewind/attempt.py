@@ -16,7 +16,7 @@ from agentrewind.adapters import AgentOutcome, Assignment, load_adapter
 from agentrewind.capture.install import install_all
 from agentrewind.clock import Clock, SystemClock
 from agentrewind.current import current_gate, set_layer
-from agentrewind.errors import AgentRewindError, DivergenceError, StorageError
+from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError, StorageError
 from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, Handover, take
 from agentrewind.layer import Layer
 from agentrewind.opening import Place, live_layer, replay_layer
@@ -24,7 +24,7 @@ from agentrewind.options import RunOptions
 from agentrewind.processes import die_with_parent
 from agentrewind.recorder import Recorder
 from agentrewind.records import MAIN_WORKSPACE, Finished, Note
-from agentrewind.replay_report import Account
+from agentrewind.replay_report import Account, write_damage
 from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.signal import EndReason, LayerSignal
 from agentrewind.run_store import Run
@@ -101,7 +101,7 @@ def _end(layer: Layer, outcome: AgentOutcome | Exception | None, clock: Clock) -
     layer.recorder.settle("end")
     layer.recorder.write(Finished(state="error", detail=detail[:2000], at=clock.now()), durable=True)
     _say(detail)
-    return 1
+    return outcome.exit_code if isinstance(outcome, AgentRewindError) else 1
 
 
 def write_stop(recorder: Recorder, error: AgentRewindError, clock: Clock) -> int:
@@ -126,7 +126,11 @@ def _say(text: str) -> None:
 
 
 def _replay(handed: Handover, result: Path, clock: Clock) -> int:
-    layer, account = replaying(handed, result, clock)
+    try:
+        layer, account = replaying(handed, result, clock)
+    except DamagedError as error:
+        _say(str(error))
+        return write_damage(result, error)
     return account.close(_run_agent(handed.run, layer))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentrewind.display_text import shorten
-from agentrewind.errors import DivergenceError, HarnessError
+from agentrewind.errors import DamagedError, DivergenceError, HarnessError
 from agentrewind.records import JsonObject, LlmNode, RecordUid, ToolNode
 from agentrewind.timeline import Timeline
 
@@ -69,8 +69,11 @@ def read_report(
 
     `words` is the last line that the harness printed, told where nothing else says why it ended.
 
-    Raises HarnessError where the harness failed by itself, before the log had ended.
+    Raises HarnessError where the harness failed by itself, before the log had ended, and DamagedError where
+    the log did not hold what it should.
     """
+    if report.get("damaged") is True:
+        raise DamagedError(f"the log cannot be replayed: {report.get('error')!s}")
     served, remaining = _count(report, "served"), _count(report, "remaining")
     left, error = report.get("left"), report.get("error")
     divergence = _divergence(report)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentrewind.adapters import AgentOutcome
-from agentrewind.errors import DivergenceError
+from agentrewind.errors import AgentRewindError, DamagedError, DivergenceError
 from agentrewind.harness_debugger import break_into
 from agentrewind.layer import Layer
 from agentrewind.records import LlmNode, Node, RecordUid
@@ -45,16 +45,20 @@ class Account:
     def close(self, outcome: AgentOutcome | Exception | None) -> int:
         """Write the result; returns the exit code of the process."""
         error = self.layer.latch.error
+        if error is None and isinstance(outcome, AgentRewindError):
+            error = outcome
         if isinstance(error, DivergenceError):
             told = None
         elif error is not None:
             told = str(error)
         else:
             told = f"{type(outcome).__name__}: {outcome}" if isinstance(outcome, Exception) else None
-        self._write(error=told, outcome=outcome, left=None)
+        self._write(error=told, outcome=outcome, left=None, damaged=isinstance(error, DamagedError))
         return error.exit_code if error is not None else 0
 
-    def _write(self, *, error: str | None, outcome: object, left: RecordUid | None) -> None:
+    def _write(
+        self, *, error: str | None, outcome: object, left: RecordUid | None, damaged: bool = False
+    ) -> None:
         found = self.layer.latch.error
         self.result.write_text(
             json.dumps(
@@ -68,9 +72,16 @@ class Account:
                     else None,
                     "warnings": self.warnings,
                     "error": error,
+                    "damaged": damaged,
                     "state": outcome.state if isinstance(outcome, AgentOutcome) else None,
                     "opened": self.opened,
                     "left": left,
                 }
             )
         )
+
+
+def write_damage(result: Path, error: DamagedError) -> int:
+    """Write the result of a replay that could not even begin; returns the exit code of the process."""
+    result.write_text(json.dumps({"error": str(error), "damaged": True}))
+    return error.exit_code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -13,12 +14,13 @@ from agentrewind.attempt import replaying, write_stop
 from agentrewind.capture.install import install_all
 from agentrewind.clock import SystemClock
 from agentrewind.current import current_gate, set_layer
-from agentrewind.errors import AgentRewindError, StorageError
+from agentrewind.errors import AgentRewindError, DamagedError, StorageError
 from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, STARTUP, Handover, claim, take
 from agentrewind.layer import Layer
 from agentrewind.opening import Place, live_layer
 from agentrewind.processes import ancestors, die_with_parent
 from agentrewind.records import MAIN_WORKSPACE
+from agentrewind.replay_report import write_damage
 from agentrewind.rewind.signal import LayerSignal
 
 
@@ -62,14 +64,27 @@ def _join_live(handed: Handover) -> None:
         )
     )
     set_layer(layer)
-    atexit.register(_leave, layer, stack)
+    damage: list[DamagedError] = []
+    show = sys.excepthook
+
+    def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        damage.extend([error] if isinstance(error, DamagedError) else [])
+        show(kind, error, trace)
+
+    sys.excepthook = note
+    atexit.register(_leave, layer, stack, damage)
 
 
-def _leave(layer: Layer, stack: ExitStack) -> None:
-    """Last of all exit handlers: the last snapshot, and the exit code that the supervisor understands."""
+def _leave(layer: Layer, stack: ExitStack, damage: Sequence[DamagedError]) -> None:
+    """Last of all exit handlers: the last snapshot, and the exit code that the supervisor understands.
+
+    `damage` is what the script has let pass: not its own failure, but that of the log.
+    """
     reason, error = layer.latch.reason, layer.latch.error
     if error is not None:
         write_stop(layer.recorder, error, SystemClock())
+    elif damage:
+        error = damage[0]
     try:
         stack.close()
     except AgentRewindError as failed:
@@ -85,7 +100,11 @@ def _leave(layer: Layer, stack: ExitStack) -> None:
 
 
 def _join_replay(handed: Handover, result: Path) -> None:
-    layer, account = replaying(handed, result, SystemClock())
+    try:
+        layer, account = replaying(handed, result, SystemClock())
+    except DamagedError as error:
+        write_damage(result, error)
+        raise
     set_layer(layer)
 
     def leave() -> None:
