@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -10,6 +11,15 @@ from agentrewind.errors import ProtectedError, StorageError
 
 _FILE_MODE = 0o600
 _DIRECTORY_MODE = 0o700
+_ROOM = "make room, then try again"
+_RIGHTS = "mend its permissions, or keep the store elsewhere (AGENTREWIND_HOME)"
+_IN_THE_WAY = "a file is in the way of a folder: move it, or keep the store elsewhere (AGENTREWIND_HOME)"
+_ANY_REMEDY = "make room or mend its permissions, then try again"
+_REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _ROOM),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _RIGHTS),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), _IN_THE_WAY),
+}
 
 
 def make_directory(path: Path) -> None:
@@ -63,9 +73,7 @@ def sync_directory(path: Path) -> None:
 def storage_error(act: str, path: Path, error: OSError) -> StorageError:
     """The error for a store that cannot be written, with what to do."""
     reason = error.strerror or str(error)
-    return StorageError(
-        f"cannot {act} {path}: {reason}; make room or mend its permissions, then resume the run"
-    )
+    return StorageError(f"cannot {act} {path}: {reason}; {_REMEDIES.get(error.errno or 0, _ANY_REMEDY)}")
 
 
 def _write_beside(path: Path, data: bytes) -> Path:

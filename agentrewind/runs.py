@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -58,6 +59,8 @@ def start_run(new: NewRun, around: Surroundings) -> RunResult:
     elif not new.options.command:
         raise UsageError("neither a harness nor a command says which agent is to run")
     root = check_root(new.root, home=around.home, user_home=around.user_home)
+    if new.options.command:
+        _check_command(new.options.command[0], root, around.environment)
     run_id = RunId(new_run_id(around.clock))
     with _owning(around, root, run_id):
         declaration = WorkspaceDeclaration(root=str(root), policy=new.policy.to_json())
@@ -109,6 +112,14 @@ def resume_run(run_id: str, around: Surroundings, *, on_divergence: OnDivergence
         with Supervisor(place, around, on_divergence=on_divergence) as supervisor:
             supervisor.end_leftovers()
             return supervisor.see_through()
+
+
+def _check_command(program: str, root: Path, environment: Mapping[str, str]) -> None:
+    """Refuse what cannot be started before there is a run of it."""
+    found = shutil.which(root / program if "/" in program else program, path=environment.get("PATH"))
+    if found is None:
+        where = f"in {root}" if "/" in program else "on PATH"
+        raise UsageError(f"{program} cannot be started: there is no such program {where}")
 
 
 def _refuse_unrouted(timeline: Timeline) -> None:

@@ -18,6 +18,7 @@ from agentrewind.adapters import warm_modules
 from agentrewind.backup.places import has_backups
 from agentrewind.backup.rewinding import External
 from agentrewind.clock import Clock
+from agentrewind.display_text import shorten
 from agentrewind.durable import storage_error
 from agentrewind.errors import DamagedError, MissingSnapshotError
 from agentrewind.handover import EXIT_REWIND, EXIT_STORAGE, claimant
@@ -40,13 +41,17 @@ from agentrewind.records import (
     Finished,
     Note,
     ProcessesEnded,
+    Submission,
 )
 from agentrewind.replayer import OnDivergence
 from agentrewind.rewind.perform import Quiet, Rewinding, complete_opening
 from agentrewind.run_store import Run
 from agentrewind.starting import Child, Spawning, Start, Starter, Warm
-from agentrewind.submission import run_check
+from agentrewind.submission import Verdict, run_check
 from agentrewind.timeline import Timeline
+
+_LAST_BYTES = 4096
+_LAST_WIDTH = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,13 +167,14 @@ class Supervisor:
         )
         claim_path(self._place).unlink(missing_ok=True)
         with self._agent_log() as log:
+            printed_from = log.tell()
             child = self._starter.start(start, log)
             with self._forwarding(child):
                 code = child.wait()
         if code < 0:
             self._killed(code)
         elif script and self._run.timeline().pending_rewind() is None:
-            self._judge_script(code)
+            self._judge_script(code, printed_from)
         return code
 
     def _agent_log(self) -> BinaryIO:
@@ -178,7 +184,7 @@ class Supervisor:
         except OSError as error:
             raise storage_error("write", path, error) from error
 
-    def _judge_script(self, code: int) -> None:
+    def _judge_script(self, code: int, printed_from: int) -> None:
         """A script has ended by itself: its end is its submission, and nobody is left to be told."""
         timeline = self._run.timeline()
         options = self._options(timeline)
@@ -188,16 +194,38 @@ class Supervisor:
                 detail = "the command started no Python process that could be joined; nothing was recorded"
                 finished = replace(finished, state="error", detail=detail)
             elif code != 0:
-                finished = replace(finished, state="error", detail=f"the command ended with code {code}")
-            elif options.check is not None and timeline.nodes:
+                detail = f"the command ended with code {code}{self._last_words(printed_from)}"
+                finished = replace(finished, state="error", detail=detail)
+            elif options.check is not None:
                 verdict = run_check(options.check, workspace=self._place.root)
-                submission = verdict.submission(
-                    max(timeline.nodes), history=timeline.submissions(), at=self._clock.now()
-                )
-                writer.append(submission, durable=True)
+                writer.append(self._verdict(verdict, timeline), durable=True)
                 if not verdict.accepted:
                     finished = replace(finished, state="rejected", detail=verdict.feedback[:2000])
             writer.append(finished, durable=True)
+
+    def _verdict(self, verdict: Verdict, timeline: Timeline) -> Submission | Note:
+        """What is recorded of a check: on the last node, or as a note where the script made no call."""
+        now = self._clock.now()
+        if timeline.nodes:
+            return verdict.submission(max(timeline.nodes), history=timeline.submissions(), at=now)
+        return Note(
+            topic="check",
+            text=f"the command made no call; the check {'accepts' if verdict.accepted else 'rejects'} it",
+            data={
+                "exit_code": verdict.exit_code,
+                "criterion": verdict.criterion,
+                "feedback": verdict.feedback,
+            },
+            at=now,
+        )
+
+    def _last_words(self, printed_from: int) -> str:
+        """The last line that an attempt printed, and where the rest is."""
+        path = self._run.directory / "agent.log"
+        with path.open("rb") as log:
+            log.seek(max(printed_from, path.stat().st_size - _LAST_BYTES))
+            lines = [line for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        return f": {shorten(lines[-1], _LAST_WIDTH)} (all that it printed: {path})" if lines else ""
 
     @staticmethod
     def _options(timeline: Timeline) -> RunOptions:

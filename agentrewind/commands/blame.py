@@ -13,6 +13,7 @@ import click
 
 from agentrewind.commands.output import emit, json_option, paged, say
 from agentrewind.commands.session import Session
+from agentrewind.display_text import file_name
 from agentrewind.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,35 +87,37 @@ class _Looks:
 def _within(path: str, root: Path) -> bytes:
     given = Path(os.path.normpath(root / path))
     if given == root or not given.is_relative_to(root):
-        raise UsageError(f"{path} is no file below the workspace {root}; give a path relative to it")
+        raise UsageError(
+            f"{file_name(path)} is no file below the workspace {root}; give a path relative to it"
+        )
     return os.fsencode(given.relative_to(root))
 
 
 def _unknown(path: str, looks: _Looks) -> str:
     near = looks.nearest(path)
-    hint = f"; did you mean {', '.join(near)}?" if near else ""
-    return f"no state of this path has a file {path}{hint}"
+    hint = f"; did you mean {', '.join(map(file_name, near))}?" if near else ""
+    return f"no state of this path has a file {file_name(path)}{hint}"
 
 
 def _deleted(timeline: Timeline, path: str, state: State) -> str:
     if state.node is None or state.outside:
-        return f"{path} is not there any more: it was gone {state.name}"
+        return f"{file_name(path)} is not there any more: it was gone {state.name}"
     parent = getattr(timeline.nodes.get(state.node), "parent", None)
     hint = f"; `--until {parent}` shows it before that" if parent else ""
-    return f"{path} is not there any more: {state.node} deleted it{hint}"
+    return f"{file_name(path)} is not there any more: {state.node} deleted it{hint}"
 
 
 def _tell(timeline: Timeline, path: str, states: States, found: Blame) -> None:
     from agentrewind.file_comparison import Form
 
     for rename in found.renames:
-        names = " to ".join(os.fsdecode(each) for each in (rename.before, rename.after))
+        names = " to ".join(file_name(each) for each in (rename.before, rename.after))
         say(f"renamed from {names}, {states.found[rename.place].name}", style="note")
     for skipped in states.skipped:
         say(f"not known {skipped}; what changed there is told of the next state", style="note")
     if found.form is not Form.TEXT:
         written = _who(states, found.written)
-        say(f"{path} has no lines to tell apart ({found.form}); it was last written {written}")
+        say(f"{file_name(path)} has no lines to tell apart ({found.form}); it was last written {written}")
     width = len(str(len(found.lines)))
     for number, line in enumerate(found.lines, 1):
         who = _mark(states.found[line.place])

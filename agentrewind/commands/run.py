@@ -199,7 +199,10 @@ def _refuse_others(context: click.Context) -> None:
 def _require(given: dict[str, Any]) -> None:
     missing = [f"--{name}" for name in _NEEDED if not given[name]]
     if missing:
-        raise UsageError(f"{', '.join(missing)} missing: a run needs --{', --'.join(_NEEDED)}")
+        raise UsageError(
+            f"{', '.join(missing)} missing: a run needs --{', --'.join(_NEEDED)}; a program of your own "
+            "needs --workspace and, last, -- COMMAND"
+        )
 
 
 def _require_for_command(given: dict[str, Any]) -> None:

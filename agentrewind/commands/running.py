@@ -16,7 +16,7 @@ from agentrewind.commands.output import counted, say
 from agentrewind.commands.session import Session
 from agentrewind.display import Follower, make_display
 from agentrewind.display_story import moved
-from agentrewind.display_text import one_line, printable
+from agentrewind.display_text import file_name, one_line, printable, shorten
 from agentrewind.errors import AgentRewindError
 from agentrewind.outcome import RunResult
 from agentrewind.records import Json, JsonObject, Restored, RewindDone
@@ -25,6 +25,7 @@ from agentrewind.starting import Start
 from agentrewind.supervise import Surroundings
 
 _SHOWN_PATHS = 8
+_SHOWN_DETAIL = 600
 
 
 @dataclass(slots=True)
@@ -128,7 +129,9 @@ def document(run: Run, result: RunResult) -> JsonObject:
 def tell_end(run: Run, result: RunResult) -> None:
     """For people: how the run ended, what was put back, where the log is and how to look at it."""
     say()
-    say(f"{result.state}: {result.detail}", style="good" if result.accepted else "bad")
+    say(
+        f"{result.state}: {shorten(result.detail, _SHOWN_DETAIL)}", style="good" if result.accepted else "bad"
+    )
     figures = [
         counted(result.nodes, "node"),
         counted(result.rewinds, "rewind"),
@@ -149,7 +152,7 @@ def tell_trouble(run: Run, result: RunResult) -> None:
     """On standard error, for a run that ended for no reason of its own: why, and how to go on."""
     if result.state not in ("error", "stopped"):
         return
-    say_error(f"{'error' if result.state == 'error' else 'stopped'}: {result.detail}")
+    say_error(f"{'error' if result.state == 'error' else 'stopped'}: {shorten(result.detail, _SHOWN_DETAIL)}")
     _tell_resume(run)
 
 
@@ -188,7 +191,7 @@ def _report(report: Mapping[str, Json]) -> str:
         found = report.get(name)
         paths += [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
     paths.sort(key=lambda path: path.startswith(".git/"))  # what a person knows by name comes first
-    shown = ", ".join(paths[:_SHOWN_PATHS]) + (" …" if len(paths) > _SHOWN_PATHS else "")
+    shown = ", ".join(map(file_name, paths[:_SHOWN_PATHS])) + (" …" if len(paths) > _SHOWN_PATHS else "")
     checked = ", verified" if report.get("verified") is True else ""
     return f"{moved(report)}{checked}" + (f" ({shown})" if shown else "") + _outside(report)
 
@@ -200,7 +203,9 @@ def _outside(report: Mapping[str, Json]) -> str:
     text = ""
     for state in dict.fromkeys(each.get("state") for each in external):
         names = [
-            str(each.get("what")) for each in external if each.get("state") == state and each.get("kind")
+            file_name(str(each.get("what")))
+            for each in external
+            if each.get("state") == state and each.get("kind")
         ]
         name = "left as it is" if state == "preserved" else state
         text += f"; outside the workspace {name!s}: {', '.join(names[:_SHOWN_PATHS])}"
