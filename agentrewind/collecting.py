@@ -8,7 +8,7 @@ where somebody is at work, in a fork's copy as well, are left alone.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 from agentrewind.backup.collecting import DroppedBackups, Limits, collect_backups, foresee_backups
 from agentrewind.backup.sizes import backup_sizes
 from agentrewind.clock import Clock
-from agentrewind.errors import DamagedError
+from agentrewind.errors import DamagedError, StorageError
 from agentrewind.records import MAIN_WORKSPACE, JsonObject
 from agentrewind.run_files import COPY
 from agentrewind.run_store import Run, RunStore
@@ -43,6 +43,7 @@ class Collected:
         backups: those that went; `hook_bytes` are taken by those of no run, which no budget of runs counts.
         busy: folders of workspaces that were left alone.
         forecast: nothing was done.
+        failed: why snapshots of a workspace, and with them backups, could not be dropped at last.
     """
 
     size_before: int
@@ -55,6 +56,7 @@ class Collected:
     backups: DroppedBackups
     hook_bytes: int
     forecast: bool = False
+    failed: tuple[str, ...] = ()
 
     def to_json(self) -> JsonObject:
         """As `gc --json` prints it."""
@@ -71,6 +73,7 @@ class Collected:
             "backup_bytes_freed": self.backups.bytes,
             "hook_backup_bytes": self.hook_bytes,
             "dry_run": self.forecast,
+            "failed": list(self.failed),
         }
 
 
@@ -85,21 +88,25 @@ def collect_all(
     Raises:
         MissingSnapshotError: a store is damaged; nothing was dropped from it.
         DamagedError: the backup log cannot be read; no backup was dropped.
-        StorageError: the store cannot be written.
+        StorageError: runs cannot be removed, or backups not be dropped.
+
+    A workspace whose snapshots cannot be written, as on a full disk, does not keep the others or whole runs
+    from going: removing those needs no room.
     """
     before = total_size(home, clock=clock)
     swept = [path.name for path in _sweep(home)]
     dropped, objects, busy = [], 0, set[str]()
-    objects += _collect_stores(home, busy)
-    backups = collect_backups(home, limits, clock=clock)
+    failed = dict[str, str]()
+    objects += _collect_stores(home, busy, failed)
+    backups = DroppedBackups() if failed else collect_backups(home, limits, clock=clock)
     for run in _droppable(home) if budget is not None else ():
         assert budget is not None
         if total_size(home, clock=clock) <= budget:
             break
         if _drop(home, run, busy):
             dropped.append(str(run.run_id))
-            objects += _collect_stores(home, busy)
-            backups += collect_backups(home, limits, clock=clock)
+            objects += _collect_stores(home, busy, failed)
+            backups += DroppedBackups() if failed else collect_backups(home, limits, clock=clock)
     after = total_size(home, clock=clock)
     return Collected(
         size_before=before,
@@ -109,6 +116,7 @@ def collect_all(
         swept=tuple(swept),
         busy=tuple(sorted(busy)),
         within_budget=budget is None or after <= budget,
+        failed=tuple(failed.values()),
         backups=backups,
         hook_bytes=backup_sizes(home, clock=clock).of_hooks,
     )
@@ -187,20 +195,30 @@ def _drop(home: Path, run: Run, busy: set[str]) -> bool:
     return True
 
 
-def _collect_stores(home: Path, busy: set[str]) -> int:
+def _collect_stores(home: Path, busy: set[str], failed: dict[str, str]) -> int:
+    """Collect every workspace's snapshots; `failed` is left with those that could not be written."""
     kept = {run.run_id for run in RunStore(home).runs()}
     dropped = 0
+    failed.clear()
     for git_dir in sorted((home / "workspaces").glob("*/snapshots.git")):
-        with _all_idle(home, git_dir.parent) as quiet:
-            if not quiet:
-                busy.add(git_dir.parent.name)
-                continue
-            with closing(SnapshotStore.open(git_dir)) as store:
-                for ref in store.refs():
-                    if ref.startswith(_REFS) and ref.removeprefix(_REFS).split("/")[0] not in kept:
-                        store.delete_ref(ref)
-                dropped += collect(store).dropped
+        name = git_dir.parent.name
+        try:
+            with _all_idle(home, git_dir.parent) as quiet:
+                if quiet:
+                    dropped += _collect_store(git_dir, kept)
+                else:
+                    busy.add(name)
+        except StorageError as error:
+            failed[name] = str(error)
     return dropped
+
+
+def _collect_store(git_dir: Path, kept: Collection[str]) -> int:
+    with closing(SnapshotStore.open(git_dir)) as store:
+        for ref in store.refs():
+            if ref.startswith(_REFS) and ref.removeprefix(_REFS).split("/")[0] not in kept:
+                store.delete_ref(ref)
+        return collect(store).dropped
 
 
 @contextmanager

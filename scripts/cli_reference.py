@@ -82,7 +82,8 @@ _DOCUMENTS = {
     "backup rules": "An array of rules with the fields of their file and `source`.",
     "gc": "`size_before`, `size_after` (bytes), `runs_dropped`, `objects_dropped`, `swept`, `busy`, "
     "`within_budget`, `backups_dropped` (each `id`, `run_id`, `at`, `what`), `backups_busy`, "
-    "`backup_bytes_freed`, `hook_backup_bytes` (left in backups of no run), `dry_run` (then "
+    "`backup_bytes_freed`, `hook_backup_bytes` (left in backups of no run), "
+    "`failed` (why snapshots of a workspace, and with them backups, could not be dropped), `dry_run` (then "
     "`runs_dropped` are those that may go, and `size_after` is 0).",
     "verify": "`sound`, `runs` (`run_id`, `sound`, `log`, `harmless`, `snapshots`, `nodes`, `restorable`, "
     "`replayable`).",

@@ -54,7 +54,7 @@ def gc(
     never the newest of a workspace. Backups by hooks of other harnesses belong to no run; they stay unless
     --backup-age or --backup-budget says otherwise, and --budget does not count them. What the last restore of
     a backup preserved stays, and every backup whose restore was interrupted. Workspaces where a run is at
-    work are left alone. Exit code 1 when the budget cannot be met.
+    work are left alone. Exit code 1 when the budget cannot be met, or a store not be written.
     """
     session = context.find_object(Session)
     assert session is not None
@@ -74,7 +74,7 @@ def gc(
         _tell(done)
         if not done.within_budget:
             say(f"still more than {budget}: what is left is needed or could be resumed", style="bad")
-    context.exit(0 if done.within_budget else 1)
+    context.exit(0 if done.within_budget and not done.failed else 1)
 
 
 def _tell(done: Collected) -> None:
@@ -84,6 +84,8 @@ def _tell(done: Collected) -> None:
     word = "would drop" if done.forecast else "dropped"
     for entry in done.backups.entries:
         say(f"{word} backup {entry.id}  {shorten(file_name(entry.name), 70)}")
+    for reason in done.failed:
+        say(f"not collected: {reason}", style="bad")
     for name in done.busy:
         say(f"left alone, a run is at work there: workspaces/{name}", style="note")
     if done.backups.busy:

@@ -203,7 +203,7 @@ def storage_errors(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise StorageError(
             f"the snapshot store {directory} cannot be written: {error.strerror or error}; "
-            "make room or check its permissions, then resume"
+            "make room or check its permissions, then try again"
         ) from error
 
 

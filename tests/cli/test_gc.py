@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from contextlib import closing
@@ -98,6 +99,21 @@ def test_without_a_budget_every_run_keeps_its_snapshots(shop: Shop, tmp_path: Pa
     assert (done.runs_dropped, done.busy, done.within_budget) == ((), (), True)
     assert shop.names == {"a", "b", "c", "d"}
     for name in shop.names:
+        assert shop.restores(name, tmp_path / name)
+
+
+def test_whole_runs_go_where_nothing_can_be_written(shop: Shop, tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        done = collect_all(shop.home, clock=CLOCK, budget=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert done.runs_dropped == ("a", "c")
+    assert len(done.failed) == 1
+    assert "snapshots.git cannot be written" in done.failed[0]
+    assert collect_all(shop.home, clock=CLOCK).failed == ()
+    for name in ("b", "d"):
         assert shop.restores(name, tmp_path / name)
 
 
