@@ -46,7 +46,7 @@ def record(
     session = _session()
     store = Path(home) if home is not None else session.home
     root = check_root(Path(workspace).absolute(), home=store, user_home=session.user_home)
-    chosen = RunId(run_id or new_run_id(session.clock))
+    chosen = RunId(new_run_id(session.clock) if run_id is None else run_id)
     options = RunOptions(task="", command=(sys.executable, *sys.argv))
     with WorkspaceLock.acquire(store, root, owner={"run": chosen, "pid": os.getpid()}):
         declaration = WorkspaceDeclaration(root=str(root), policy=Policy.default().to_json())

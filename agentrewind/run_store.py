@@ -27,7 +27,9 @@ from agentrewind.lineage import missing_segment
 from agentrewind.records import Header, JsonObject, RunId
 from agentrewind.timeline import Timeline
 
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+RUN_ID = re.compile(r"(?!last\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+"""What a run may be called; `last` stands for the newest one wherever a run is named."""
+
 _REWIND = "rewind"
 _HEAD_BYTES = 256 * 1024
 
@@ -129,7 +131,8 @@ class RunStore:
         """
         if not RUN_ID.fullmatch(header.run_id):
             raise UsageError(
-                f"{header.run_id!r} cannot name a run; use letters, digits, dots, dashes and underscores"
+                f"{header.run_id!r} cannot name a run; use letters, digits, dots, dashes and underscores, "
+                "and not the word `last`"
             )
         make_directory(self._runs)
         final = self._runs / header.run_id

@@ -55,7 +55,7 @@ class TestStore:
         with pytest.raises(ProtectedError, match="exists already"):
             store.create(header())
 
-    @pytest.mark.parametrize("run_id", ["", "..", "a/b", ".hidden", "a\nb", "x" * 200, "/abs"])
+    @pytest.mark.parametrize("run_id", ["", "last", "..", "a/b", ".hidden", "a\nb", "x" * 200, "/abs"])
     def test_an_id_that_is_no_plain_name_is_refused(self, store: RunStore, run_id: str) -> None:
         with pytest.raises(UsageError, match="cannot name a run"):
             store.create(header(run_id=RunId(run_id)))
