@@ -65,8 +65,8 @@ def import_trajectory(file: Path, *, home: Path, clock: Clock) -> JsonObject:
     """Bring the trajectory into the store as a run; returns what came. The same file makes the same run.
 
     Raises:
-        UsageError: the file is no trajectory of mini-SWE-agent, or larger than 512 MiB.
-        DamagedError: it is cut short, of a format that is not known, or not built as that format is; nothing
+        UsageError: the file is larger than 512 MiB.
+        DamagedError: it is none, cut short, of a format that is not known, or not built as that format is; nothing
             was imported.
         ProtectedError: this trajectory is in the store already.
     """
@@ -125,7 +125,7 @@ def _document(file: Path, data: bytes) -> Fields:
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"{file} is no whole JSON document ({error}); nothing was imported") from error
     if not isinstance(found, dict) or not isinstance(found.get("trajectory_format"), str):
-        raise UsageError(
+        raise DamagedError(
             f"{file} is no archive that `agentrewind export` wrote, and no trajectory that mini-SWE-agent "
             "saved: it has no field trajectory_format"
         )
