@@ -66,7 +66,7 @@ def import_trajectory(file: Path, *, home: Path, clock: Clock) -> JsonObject:
 
     Raises:
         UsageError: the file is larger than 512 MiB.
-        DamagedError: it is none, cut short, of a format that is not known, or not built as that format is; nothing
+        DamagedError: it is none, cut short, of a format that is not known, or not built as one; nothing
             was imported.
         ProtectedError: this trajectory is in the store already.
     """
