@@ -76,7 +76,7 @@ class History(RuleBasedStateMachine):
         number = self._next()
         with self.run.writer(self.head) as writer:
             writer.append(started(number), durable=False)
-            writer.append(tool(number), durable=False)
+            writer.append(replace(tool(number), parent=None), durable=False)
         self._finished(number)
 
     def _finished(self, number: int) -> None:
