@@ -10,6 +10,7 @@ import functools
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,6 +136,15 @@ def jobs(stage: Stage) -> list[int]:
 def agents(stage: Stage) -> list[int]:
     """The run's own processes below the supervisor."""
     return [pid for pid in processes(stage) if b"-m\0agentrewind." in command_of(pid)]
+
+
+def wait_for_the_dead(stage: Stage) -> None:
+    """An agent process whose supervisor was killed is gone a moment later."""
+    for _ in range(1000):
+        if not agents(stage):
+            return
+        time.sleep(0.02)
+    raise AssertionError("the agent process has outlived its supervisor")
 
 
 def command_of(pid: int) -> bytes:

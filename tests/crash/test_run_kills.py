@@ -22,7 +22,7 @@ import pytest
 
 from agentrewind.records import LlmNode, RewindAsked, RewindDone, SafetySnapshot, Started, ToolNode
 from agentrewind.run_store import RunStore
-from tests.crash.run_story import MINI, SMALL, agents, jobs, play, undisturbed_files
+from tests.crash.run_story import MINI, SMALL, agents, jobs, play, undisturbed_files, wait_for_the_dead
 from tests.e2e.laws import check_laws
 from tests.e2e.stage import REPOSITORY, Ended, Manifest, Stage, finish
 from tests.workspace.disk import differences, manifest
@@ -127,7 +127,7 @@ def _kill_and_resume(stage: Stage, kill: Kill, expected: Manifest) -> None:
     first = _launched(stage, kill.who, kill.order(stage))
     # one run needs a call more than another, so the last of them may never come
     assert first.code in (1 if kill.who == "agent" else -signal.SIGKILL, 0), first
-    _wait_for_the_dead(stage)
+    wait_for_the_dead(stage)
     if not RunStore(stage.home).runs():
         assert stage.arrivals == []
         return
@@ -193,15 +193,6 @@ def _finished(stage: Stage) -> set[str]:
     return set(nodes)
 
 
-def _wait_for_the_dead(stage: Stage) -> None:
-    """An agent process whose supervisor was killed is gone a moment later."""
-    for _ in range(200):
-        if not agents(stage):
-            return
-        time.sleep(0.02)
-    raise AssertionError("the agent process has outlived its supervisor")
-
-
 def _state(pid: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -220,7 +211,7 @@ def test_mini_swe_agent_killed_at_a_line_of_its_log(base: Path, who: str) -> Non
         with play(base / f"mini-{who}-{line}", MINI) as stage:
             ended = _killed_at_line(stage, who, line)
             if ended.code != 0:
-                _wait_for_the_dead(stage)
+                wait_for_the_dead(stage)
                 _resume_and_check(stage, expected)
 
 

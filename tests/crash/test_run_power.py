@@ -24,7 +24,7 @@ from agentrewind.workspace.restore import restore_into
 from agentrewind.workspace.snapshots import SnapshotStore
 from agentrewind.workspace.soundness import verify
 from harness_adapters.scripted import ScriptedAnswer, ScriptedRequest
-from tests.crash.run_story import SMALL, agents, play
+from tests.crash.run_story import SMALL, agents, play, wait_for_the_dead
 from tests.e2e.stage import Stage, finish
 from tests.e2e.steps import CANDIDATES, marked
 
@@ -77,6 +77,7 @@ def test_the_run_goes_on_and_tells_what_is_lost(tmp_path: Path, packs: slice) ->
     with play(tmp_path / "stage", policy=policy) as stage:
         policy.stage, policy.supervisor = stage, stage.launch(task="x", harness=SMALL)
         finish(policy.supervisor)
+        wait_for_the_dead(stage)
         (git_dir,) = stage.home.glob("workspaces/*/snapshots.git")
         lose(git_dir, packs)
         with contextlib.closing(SnapshotStore.open(git_dir)) as store:
@@ -109,6 +110,7 @@ def test_a_rewind_whose_target_is_lost_names_the_way_out(tmp_path: Path) -> None
     with play(tmp_path / "stage", policy=policy) as stage:
         policy.stage, policy.supervisor = stage, stage.launch(task="x", harness=SMALL)
         finish(policy.supervisor)
+        wait_for_the_dead(stage)
         *_, kept, target = [node.record_uid for node in stage.timeline.checkpoints()]
         asked = RewindAsked(
             segment=1,

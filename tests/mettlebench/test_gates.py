@@ -128,3 +128,14 @@ def test_feedback_gives_nothing_away(text: str, fault: str) -> None:
 def test_good_feedback_is_left_alone() -> None:
     text = "The hand-off report does not yet say which of the recovered branches holds the work on refunds."
     assert feedback_faults(text) == []
+
+
+@pytest.mark.parametrize("pipe", ["| head", "|head -n 2", "| grep -q x", "| grep -im1 x"])
+def test_a_step_that_fails_by_chance_is_found(task_copy: Path, pipe: str) -> None:
+    task = change(task_copy, "reference.sh", "head data/orders.csv", f"cat data/orders.csv {pipe}")
+    assert any("fails by chance" in finding.message for finding in lint_task(task))
+
+
+def test_a_step_that_reads_all_is_well(task_copy: Path) -> None:
+    task = change(task_copy, "reference.sh", "head data/orders.csv", "cat data/orders.csv | sed -n 1,2p")
+    assert lint_task(task) == []

@@ -67,7 +67,7 @@ def main(arguments):
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 PY
-python3 tools/aci.py list .cache | head -n 3
+python3 tools/aci.py list .cache | sed -n '1,3p'
 
 ### step: take stock and restore
 mkdir -p records

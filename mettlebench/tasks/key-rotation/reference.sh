@@ -1,7 +1,7 @@
 # mettlebench-canary-e8d7517f1bf964e4040ea818d5907b85
 ### step: read policy, format and tool
 cat docs/*.md tools/vault.py keys/ring.json
-ls vault | head; tar -tzf archive/archive-2021.tar.gz | head -n 3
+ls vault | sed -n '1,10p'; tar -tzf archive/archive-2021.tar.gz | sed -n '1,3p'
 
 ### step: repair the tool
 python3 - <<'PY'

@@ -1,7 +1,7 @@
 # mettlebench-canary-618976b22b756c49617435974dd612a9
 ### step: read runbook and scanner
 cat docs/runbook.md tools/leakscan.py
-git -C repo log --oneline --all | head -n 40
+git -C repo log --oneline --all | sed -n '1,40p'
 
 ### step: repair the scanner
 cat > tools/leakscan.py <<'PY'

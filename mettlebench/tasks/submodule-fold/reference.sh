@@ -2,7 +2,7 @@
 ### step: read the document and look around
 cat docs/folding.md
 cd repo
-git status --short; git log --oneline | head; cat scripts/*.py app/paths.py
+git status --short; git log --oneline | sed -n '1,10p'; cat scripts/*.py app/paths.py
 git -C libs/parse status --short; git -C libs/parse stash list; git -C libs/parse log --oneline -3
 
 ### step: record the submodule

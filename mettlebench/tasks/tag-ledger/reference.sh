@@ -1,7 +1,7 @@
 # mettlebench-canary-25f66df868359bfd765bdcd4b65cba5a
 ### step: read the policy and the history
 cat docs/identities.md docs/rewrite-policy.md
-git -C repo log --all --format='%h %ae %ad %s' | head -n 50
+git -C repo log --all --format='%h %ae %ad %s' | sed -n '1,50p'
 git -C repo tag -l
 
 ### step: say who is who

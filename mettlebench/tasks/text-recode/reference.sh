@@ -1,7 +1,7 @@
 # mettlebench-canary-fe59a664cdeccdc8ac8daf2cc2f3e608
 ### step: read documents and code
 cat docs/* recode/*.py
-find letters -type f | head
+find letters -type f | sed -n '1,10p'
 
 ### step: repair the library
 python3 - <<'PY'
