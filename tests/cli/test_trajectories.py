@@ -280,8 +280,8 @@ def test_the_same_file_is_one_run(store: Store, files: dict[str, Path]) -> None:
 
 BAD: dict[str, tuple[Callable[[str], str], int, str]] = {
     "cut short": (lambda text: text[: len(text) // 2], 4, "no whole JSON"),
-    "another document": (lambda text: '{"messages": []}', 2, "trajectory_format"),
-    "a list": (lambda text: "[1, 2]", 2, "trajectory_format"),
+    "another document": (lambda text: '{"messages": []}', 4, "trajectory_format"),
+    "a list": (lambda text: "[1, 2]", 4, "trajectory_format"),
     "a newer format": (lambda text: text.replace("agent-1.1", "agent-3"), 4, "'mini-swe-agent-3'"),
     "nested without end": (lambda text: "[" * 200_000, 4, "no whole JSON"),
     "nested too deep": (lambda text: text.replace('"Done."', "[" * 300 + "]" * 300), 2, "nests deeper"),

@@ -111,7 +111,8 @@ def test_a_rewind_whose_target_is_lost_names_the_way_out(tmp_path: Path) -> None
         policy.stage, policy.supervisor = stage, stage.launch(task="x", harness=SMALL)
         finish(policy.supervisor)
         wait_for_the_dead(stage)
-        *_, kept, target = [node.record_uid for node in stage.timeline.checkpoints()]
+        checkpoints = stage.timeline.checkpoints()
+        target = checkpoints[-1].record_uid
         asked = RewindAsked(
             segment=1,
             target=target,
@@ -125,12 +126,17 @@ def test_a_rewind_whose_target_is_lost_names_the_way_out(tmp_path: Path) -> None
             writer.append(asked, durable=True)
         (git_dir,) = stage.home.glob("workspaces/*/snapshots.git")
         lose(git_dir, slice(-2, None))
+        with contextlib.closing(SnapshotStore.open(git_dir)) as store:
+            left = {CommitId(oid.hex()) for oid in store.ids()}
+        whole = [turn for turn, node in enumerate(checkpoints) if _before(node) in left]
+        assert whole[-1] < len(checkpoints) - 1
+        kept = checkpoints[whole[-1]].record_uid
         again = stage.resume()
         name, message = again.error
         assert name == "DamagedError"
         assert f"agentrewind fork {stage.run.run_id} {kept}" in message
         made = make_fork(stage.run, kept, ForkEdits(), home=stage.home, clock=SystemClock())
-        assert (made.directory / COPY / "f").read_text() == f"{TURNS - 3}\n"
+        assert (made.directory / COPY / "f").read_text() == f"{whole[-1] - 1}\n"
 
 
 def _check_candidates(stage: Stage, before: dict[RecordUid, CommitId | None], gone: list[RecordUid]) -> None:
