@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -14,23 +15,42 @@ Callback = Callable[[ModuleType], None]
 
 
 def when_imported(name: str, callback: Callback) -> None:
-    """Call `callback(module)` once `name` has been imported, before its importer can bind its names."""
+    """Call `callback(module)` once `name` has been imported, before its importer can bind its names.
+
+    The same callback for the same name, asked for again before the import, is called once.
+    """
     if (module := sys.modules.get(name)) is not None:
         callback(module)
         return
+    for finder in sys.meta_path:
+        if isinstance(finder, _Finder) and finder.name == name:
+            finder.add(callback)
+            return
     sys.meta_path.insert(0, _Finder(name, callback))
+
+
+def _identity(callback: Callback) -> object:
+    """What makes a callback the same as another: partial objects are equal to themselves alone."""
+    if isinstance(callback, functools.partial):
+        return callback.func, callback.args, callback.keywords
+    return callback
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self, name: str, callback: Callback) -> None:
-        self._name = name
-        self._callback = callback
+        self.name = name
+        self._callbacks = [callback]
         self._searching = threading.local()
+
+    def add(self, callback: Callback) -> None:
+        """One finder a name: each would ask the next, and a process that records often would have many."""
+        if all(_identity(callback) != _identity(known) for known in self._callbacks):
+            self._callbacks.append(callback)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self._name or getattr(self._searching, "on", False):
+        if fullname != self.name or getattr(self._searching, "on", False):
             return None
         self._searching.on = True  # the search below asks this finder again
         try:
@@ -45,7 +65,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         """Only now the finder has done its work: many look for a module without importing it."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        self._callback(module)
+        for callback in self._callbacks:
+            callback(module)
 
 
 class _Loader(importlib.abc.Loader):

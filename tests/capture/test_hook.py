@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -71,6 +72,23 @@ def test_the_callback_comes_once_and_the_finder_goes(place: Path) -> None:
     module = importlib.import_module("hooked_five")
     assert importlib.import_module("hooked_five") is module
     assert found == [module]
+    assert len(sys.meta_path) == finders
+
+
+def test_hooked_again_and_again_before_the_import(place: Path) -> None:
+    (place / "hooked_seven.py").write_text("x = 1\n")
+    finders = len(sys.meta_path)
+    found: list[str] = []
+
+    def tell(module: ModuleType, *, what: str) -> None:
+        found.append(what)
+
+    for _ in range(2000):
+        when_imported("hooked_seven", partial(tell, what="one"))
+        when_imported("hooked_seven", partial(tell, what="other"))
+    assert len(sys.meta_path) == finders + 1
+    importlib.import_module("hooked_seven")
+    assert found == ["one", "other"]
     assert len(sys.meta_path) == finders
 
 
