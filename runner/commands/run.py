@@ -12,7 +12,7 @@ from agentrewind.commands.given_path import GivenPath
 from agentrewind.errors import ProtectedError, UsageError
 from mettlebench.load import BUILT_IN, load_task
 from mettlebench.sandbox import GIVEN_UP_BY_NONE, SandboxMode
-from runner.cell import SIMULATED, Cell, Strategy
+from runner.cell import Cell, Strategy
 from runner.cell_run import run_cell
 from runner.commands.session import session_of
 from runner.order import Conditions, Order, save_order
@@ -98,7 +98,7 @@ def run(context: click.Context, /, **given: object) -> int:
     order = _order(given, session.directory)
     check_harness(order.cell.harness)
     load_task(order.cell.task, order.tasks)
-    if order.cell.model.startswith(SIMULATED):
+    if order.cell.simulated:
         profile_of(order.cell.model)
     folder = session.directory / _path(given["out"]) / "cells" / order.cell.id
     if load_result(folder) is not None:
